@@ -242,13 +242,13 @@ func TestConcurrentObjects(t *testing.T) {
 			var live metav1.Object
 			for round := range rounds {
 				want := web(fmt.Sprint("a:", round)).WithName(ref.Name)
-				out := do(t.Context(), applier, first, apply.Request{Object: ref, Live: live, Config: want})
+				out := do(t.Context(), applier, first, apply.Request{Object: ref, Config: want, Observed: apply.Observed{Live: live}})
 				if out.Err != nil || out.Action == apply.ActionNone {
 					t.Errorf("%s in round %d: %s, %v", ref.Name, round, out.Action, out.Err)
 					return
 				}
 				live = out.Live
-				do(t.Context(), applier, second, apply.Request{Object: ref, Live: live, Config: web("x").WithName(ref.Name)})
+				do(t.Context(), applier, second, apply.Request{Object: ref, Config: web("x").WithName(ref.Name), Observed: apply.Observed{Live: live}})
 				applier.WriteTracker().Seen(ref, live.GetResourceVersion())
 			}
 			applier.Forget(ref)

@@ -74,8 +74,11 @@ func TestRefusalsOfLongAgoAreForgotten(t *testing.T) {
 		},
 		"a take": func(b *bench) apply.Outcome {
 			return b.applier.TakeHeld(t.Context(), b.writer, apply.Request{
-				Object: webRef, Live: held, Config: web("a:1"), Take: func(ownership.Owner, fieldpath.Path) bool { return true },
-				Before: func(context.Context) error { return errors.New("not now") },
+				Object:        webRef,
+				Config:        web("a:1"),
+				Observed:      apply.Observed{Live: held},
+				Ownership:     apply.Ownership{Take: func(ownership.Owner, fieldpath.Path) bool { return true }},
+				Preconditions: apply.Preconditions{Before: func(context.Context) error { return errors.New("not now") }},
 			})
 		},
 	} {

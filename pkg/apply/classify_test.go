@@ -126,7 +126,7 @@ func TestEditOfAnObjectThatWasMadeAnew(t *testing.T) {
 	s := created(t, content, stamped, web("a:1"))
 	before := s.live()
 	s.stored.UID = "another"
-	req := apply.Request{Object: webRef, Live: before, Config: web("a:1"), Source: apply.Source{UID: sourceUID, Generation: 1}}
+	req := apply.Request{Object: webRef, Config: web("a:1"), Observed: apply.Observed{Live: before}, Source: apply.Source{UID: sourceUID, Generation: 1}}
 	yieldImage(&req)
 	out := do(t.Context(), s.applier, s.writer, req)
 	s.ends(out, apply.ActionRefused, apply.ClassMoved)
@@ -245,7 +245,10 @@ func TestClassesOfWhatKeepsARequestBack(t *testing.T) {
 			live := after(t, content.Name, web("a:1"))
 			for what, out := range map[string]apply.Outcome{
 				"an apply": b.applier.Sync(t.Context(), b.writer, apply.Request{
-					Object: webRef, Live: live, Config: web("a:2"), Before: func(context.Context) error { return test.err },
+					Object:        webRef,
+					Config:        web("a:2"),
+					Observed:      apply.Observed{Live: live},
+					Preconditions: apply.Preconditions{Before: func(context.Context) error { return test.err }},
 				}),
 				"a deletion": b.applier.Delete(t.Context(), webRef, live, (&deletion{answer: test.err}).send),
 			} {

@@ -49,8 +49,9 @@ func ExampleApplier_Sync() {
 	ref := apply.NewObjectRef(configMapKind, "default", "hello")
 	sync := func(live metav1.Object, greeting string) metav1.Object {
 		out := applier.Sync(ctx, writer, apply.Request{
-			Object: ref, Live: live,
-			Config: corev1ac.ConfigMap(ref.Name, ref.Namespace).WithData(map[string]string{"greeting": greeting}),
+			Object:   ref,
+			Config:   corev1ac.ConfigMap(ref.Name, ref.Namespace).WithData(map[string]string{"greeting": greeting}),
+			Observed: apply.Observed{Live: live},
 		})
 		fmt.Println(out.Action)
 		if conflict, ok := errors.AsType[*apply.ConflictError](out.Err); ok {
@@ -94,9 +95,10 @@ func ExampleNewTarget() {
 	applier := apply.NewApplier(nil)
 	sync := func(live metav1.Object, generation int64, greeting string) metav1.Object {
 		out := applier.Sync(ctx, writer, apply.Request{
-			Object: apply.NewObjectRef(configMapKind, "default", "hello"),
-			Live:   live, Source: apply.Source{UID: "5f2c", Generation: generation},
-			Config: corev1ac.ConfigMap("hello", "default").WithData(map[string]string{"greeting": greeting}),
+			Object:   apply.NewObjectRef(configMapKind, "default", "hello"),
+			Config:   corev1ac.ConfigMap("hello", "default").WithData(map[string]string{"greeting": greeting}),
+			Observed: apply.Observed{Live: live},
+			Source:   apply.Source{UID: "5f2c", Generation: generation},
 		})
 		fmt.Println(out.Action, apply.ClassOf(out.Err), out.Live.GetAnnotations())
 		return out.Live

@@ -75,7 +75,10 @@ func TestMine(t *testing.T) {
 	b := newBench(t, content, (*server).target)
 	sync := func(live metav1.Object, mine bool) apply.Outcome {
 		return do(t.Context(), b.applier, b.writer, apply.Request{
-			Object: webRef, Live: live, Config: web("a:2"), Mine: func(metav1.Object) bool { return mine },
+			Object:        webRef,
+			Config:        web("a:2"),
+			Observed:      apply.Observed{Live: live},
+			Preconditions: apply.Preconditions{Mine: func(metav1.Object) bool { return mine }},
 		})
 	}
 	theirs := after(t, "somebody", web("a:1"))

@@ -112,7 +112,7 @@ func TestOwnRefusalsAreLookedAtAgain(t *testing.T) {
 		t.Run(string(class), func(t *testing.T) {
 			b := newBench(t, content, (*server).stamping)
 			sync := func() apply.Outcome {
-				req := apply.Request{Object: webRef, Live: test.live, Config: web("a:2"), Source: apply.Source{UID: sourceUID, Generation: 1}}
+				req := apply.Request{Object: webRef, Config: web("a:2"), Observed: apply.Observed{Live: test.live}, Source: apply.Source{UID: sourceUID, Generation: 1}}
 				test.complete(&req)
 				return do(t.Context(), b.applier, b.writer, req)
 			}
@@ -234,7 +234,7 @@ func TestHeldIntentIsTriedAgainForMore(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, live := refused(t, apply.ClassForbidden)
-			req := apply.Request{Object: webRef, Live: live, Config: web("a:2")}
+			req := apply.Request{Object: webRef, Config: web("a:2"), Observed: apply.Observed{Live: live}}
 			more(&req)
 			do(t.Context(), b.applier, b.writer, req)
 			b.expect(1, name)
@@ -386,7 +386,7 @@ func TestRefusalHoldsOneWriter(t *testing.T) {
 	b.refuse = nil
 	number := newWriter(t, replicas, b.target())
 	want := appsv1ac.Deployment("web", namespace).WithSpec(appsv1ac.DeploymentSpec().WithReplicas(2))
-	out := do(t.Context(), b.applier, number, apply.Request{Object: webRef, Live: live, Config: want})
+	out := do(t.Context(), b.applier, number, apply.Request{Object: webRef, Config: want, Observed: apply.Observed{Live: live}})
 	if out.Err != nil || out.Action != apply.ActionApplied {
 		t.Errorf("the other writer: %s, %v", out.Action, out.Err)
 	}

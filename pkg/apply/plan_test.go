@@ -291,7 +291,7 @@ func TestPlanOfUnstructured(t *testing.T) {
 	live.SetKind("Deployment")
 	before := live.DeepCopy()
 	planned, err := apply.Plan(s.writer, apply.Request{
-		Object: webRef, Live: live, Config: web("a:2"), Source: apply.Source{UID: sourceUID, Generation: 1},
+		Object: webRef, Config: web("a:2"), Observed: apply.Observed{Live: live}, Source: apply.Source{UID: sourceUID, Generation: 1},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -320,8 +320,8 @@ func TestPlanOfNonsense(t *testing.T) {
 	twice := web("a:1")
 	twice.Spec.Template.Spec.Containers = append(twice.Spec.Template.Spec.Containers, twice.Spec.Template.Spec.Containers[0])
 	for name, req := range map[string]apply.Request{
-		"a list with one key twice": {Object: webRef, Live: s.live(), Config: twice},
-		"another kind":              {Object: webRef, Live: s.live(), Config: appsv1ac.StatefulSet("web", namespace)},
+		"a list with one key twice": {Object: webRef, Config: twice, Observed: apply.Observed{Live: s.live()}},
+		"another kind":              {Object: webRef, Config: appsv1ac.StatefulSet("web", namespace), Observed: apply.Observed{Live: s.live()}},
 	} {
 		if planned, err := apply.Plan(s.writer, req); err == nil {
 			t.Errorf("%s: it is planned: %+v", name, planned)

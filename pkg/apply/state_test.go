@@ -42,7 +42,7 @@ func (c *cached) restart() {
 // pass hands an intent to the writer, with what the cache keeps.
 func (c *cached) pass(want *configuration, complete func(*apply.Request)) apply.Outcome {
 	c.t.Helper()
-	req := apply.Request{Object: webRef, State: c.state, Config: want, Source: apply.Source{UID: sourceUID, Generation: 1}}
+	req := apply.Request{Object: webRef, Config: want, Observed: apply.Observed{State: c.state}, Source: apply.Source{UID: sourceUID, Generation: 1}}
 	req.Load = func(context.Context) (metav1.Object, error) {
 		c.requests = append(c.requests, "get")
 		if c.read != nil {

@@ -205,7 +205,11 @@ func TestConfirmationIsSent(t *testing.T) {
 	b.expect(1, "creation")
 	confirm := func() apply.Outcome {
 		return do(t.Context(), b.applier, b.writer, apply.Request{
-			Object: webRef, Live: live, Config: web("a:1"), Source: apply.Source{UID: sourceUID, Generation: 2}, Confirm: true,
+			Object:        webRef,
+			Config:        web("a:1"),
+			Observed:      apply.Observed{Live: live},
+			Source:        apply.Source{UID: sourceUID, Generation: 2},
+			Preconditions: apply.Preconditions{Confirm: true},
 		})
 	}
 	for range 2 {
@@ -244,7 +248,7 @@ func TestWritersOfOneObjectAreApart(t *testing.T) {
 	two := func() *configuration {
 		return appsv1ac.Deployment("web", namespace).WithSpec(appsv1ac.DeploymentSpec().WithReplicas(2))
 	}
-	out := do(t.Context(), b.applier, number, apply.Request{Object: webRef, Live: live, Config: two()})
+	out := do(t.Context(), b.applier, number, apply.Request{Object: webRef, Config: two(), Observed: apply.Observed{Live: live}})
 	if out.Err != nil || out.Action != apply.ActionApplied || out.Writer != replicas.Name {
 		t.Fatalf("outcome %+v, want applied by %s", out, replicas.Name)
 	}
@@ -254,7 +258,7 @@ func TestWritersOfOneObjectAreApart(t *testing.T) {
 	live.Spec.Replicas = new(int32(2))
 
 	b.settled(b.sync(live, web("a:1"), 1), apply.ActionNone)
-	if out := do(t.Context(), b.applier, number, apply.Request{Object: webRef, Live: live, Config: two()}); out.Action != apply.ActionNone {
+	if out := do(t.Context(), b.applier, number, apply.Request{Object: webRef, Config: two(), Observed: apply.Observed{Live: live}}); out.Action != apply.ActionNone {
 		t.Errorf("the number was written again")
 	}
 	b.expect(0, "both are as they should be")
@@ -287,7 +291,7 @@ func TestLastRefusal(t *testing.T) {
 	expect := func(why, image string, want error, standing bool) {
 		t.Helper()
 		stands, refusal := b.applier.LastRefusal(b.writer, apply.Request{
-			Object: webRef, Live: live, Config: web(image), Source: apply.Source{UID: sourceUID, Generation: 1},
+			Object: webRef, Config: web(image), Observed: apply.Observed{Live: live}, Source: apply.Source{UID: sourceUID, Generation: 1},
 		})
 		if refusal != want || stands != standing { //nolint:errorlint // this very one
 			t.Errorf("%s: known is %v, and whether it stands is %t; want %v, %t", why, refusal, stands, want, standing)

@@ -42,17 +42,59 @@ type Writer interface {
 type Request struct {
 	// Object to write.
 	Object ObjectRef
+	// Config is the intent, of the type of the writer's target. The request takes ownership of it, and modifies it.
+	Config runtime.ApplyConfiguration
+	Observed
+	// Source that the intent was rendered from. Targets with a source annotation use it.
+	Source Source
+	Ownership
+	Preconditions
+	// Aside is the part that the intent leaves out because others own it, as SetAside has found it in Live; the rest is
+	// written. If the API server still reports a conflict, Live does not show it yet: that is ClassMoved. Nil means that
+	// one contested field blocks the writer.
+	Aside *Aside
+	// Preserve, if set, copies into the intent values that the writer owns, where a difference is not worth a write. Kept
+	// is the result of Target.Keep. Preserve changes want, which is Config or a copy of it, and must depend on nothing
+	// else.
+	Preserve func(want runtime.ApplyConfiguration, kept any)
+}
+
+// Observed is the object of a request as the caller knows it. With neither Live nor State it does not exist.
+type Observed struct {
 	// Live is the object as it was last read, unmodified and with its managedFields. It is nil if the caller has only the
-	// State; an object with neither does not exist.
+	// State.
 	Live metav1.Object
 	// State is the reduced form of an object that the caller does not have, and Load reads the object. Load is called at
 	// most once, to edit its ownership or to explain a conflict.
 	State *State
 	Load  func(ctx context.Context) (metav1.Object, error)
-	// Config is the intent, of the type of the writer's target. The request takes ownership of it, and modifies it.
-	Config runtime.ApplyConfiguration
-	// Source that the intent was rendered from. Targets with a source annotation use it.
-	Source Source
+}
+
+// Ownership says what a request asks for about fields that others own, besides the intent. The zero value asks for nothing.
+type Ownership struct {
+	// Inherit ends the claims of managers that no longer exist, before the apply. Nil for none.
+	Inherit *Inheritance
+	// Take reports whether to take a contested field from its owner. Nil for none.
+	Take func(from ownership.Owner, path fieldpath.Path) bool
+	// Yield reports, by its path, whether the writer leaves a field to others. The writer does not apply such a field,
+	// and gives it up if it owns it: the value stays. An object that does not exist is created with these fields. Nil for
+	// none.
+	Yield func(path fieldpath.Path) bool
+	// Unset are the paths of fields to remove, with all below them, although the writer never owned them. Such a field is
+	// a default of the API server for one member of a union, which makes it refuse an intent that chooses another member;
+	// or a default for another name of a field, from which it would set the field again. Fields without an owner are
+	// claimed first, so that the apply, which does not name them, removes them. A field of another owner is a conflict, unless
+	// the request yields it. The paths have field names only.
+	Unset []string
+}
+
+// Preconditions say when a request is made at all. The zero value makes it wherever the source is no older than what the object was
+// written from.
+type Preconditions struct {
+	// Mine reports whether an existing object of which the writer owns nothing is the right one: for example, whether its
+	// controller is the source of the intent. Otherwise the request is refused as ClassForeign, without a request; an
+	// apply would add to that object. Nil accepts any object of that name.
+	Mine func(live metav1.Object) bool
 	// SourceCurrent means that the API server has confirmed, after Live was read, that the source has no newer
 	// generation. So an object with a newer one in its annotation was not written from it, and the intent is not held
 	// back.
@@ -64,38 +106,12 @@ type Request struct {
 	// Confirm sends the intent even if the object already matches it. The apply changes nothing; the API server accepts
 	// it only if the object is still the one that was read.
 	Confirm bool
-	// Before, if set, is asked before each apply and each edit of managedFields. An error keeps it from being sent, and is the
-	// cause of the refusal. Its class is that of the API server's answer in the error, and ClassMoved for ErrNotOurs. Nil for none.
-	Before func(ctx context.Context) error
-	// Preserve, if set, copies into the intent values that the writer owns, where a difference is not worth a write. Kept
-	// is the result of Target.Keep. Preserve changes want, which is Config or a copy of it, and must depend on nothing
-	// else.
-	Preserve func(want runtime.ApplyConfiguration, kept any)
 	// LetGo allows the write although the object is being deleted. Only a writer that gives up a finalizer, with an intent that
 	// names nothing, or that reports in a status why the object is still there may set it.
 	LetGo bool
-	// Yield reports, by its path, whether the writer leaves a field to others. The writer does not apply such a field,
-	// and gives it up if it owns it: the value stays. An object that does not exist is created with these fields. Nil for
-	// none.
-	Yield func(path fieldpath.Path) bool
-	// Aside is the part that the intent leaves out because others own it, as SetAside has found it in Live; the rest is
-	// written. If the API server still reports a conflict, Live does not show it yet: that is ClassMoved. Nil means that
-	// one contested field blocks the writer.
-	Aside *Aside
-	// Take reports whether to take a contested field from its owner. Nil for none.
-	Take func(from ownership.Owner, path fieldpath.Path) bool
-	// Unset are the paths of fields to remove, with all below them, although the writer never owned them. Such a field is
-	// a default of the API server for one member of a union, which makes it refuse an intent that chooses another member;
-	// or a default for another name of a field, from which it would set the field again. Fields without an owner are
-	// claimed first, so that the apply, which does not name them, removes them. A field of another owner is a conflict, unless
-	// the request yields it. The paths have field names only.
-	Unset []string
-	// Inherit ends the claims of managers that no longer exist, before the apply. Nil for none.
-	Inherit *Inheritance
-	// Mine reports whether an existing object of which the writer owns nothing is the right one: for example, whether its
-	// controller is the source of the intent. Otherwise the request is refused as ClassForeign, without a request; an
-	// apply would add to that object. Nil accepts any object of that name.
-	Mine func(live metav1.Object) bool
+	// Before, if set, is asked before each apply and each edit of managedFields. An error keeps it from being sent, and is the
+	// cause of the refusal. Its class is that of the API server's answer in the error, and ClassMoved for ErrNotOurs. Nil for none.
+	Before func(ctx context.Context) error
 }
 
 // Inheritance passes the claims of managers that no longer exist to others, see ownership.Inherit.

@@ -43,7 +43,7 @@ func TestMixedUpRequestsAreTerminal(t *testing.T) {
 	}{
 		"another kind of intent": {b.writer, apply.Request{Config: corev1ac.ConfigMap("web", namespace)}, "ConfigMapApplyConfiguration"},
 		"no intent":              {b.writer, apply.Request{}, "<nil>"},
-		"another kind of object": {b.writer, apply.Request{Config: web("a:1"), Live: &corev1.ConfigMap{}}, "*v1.ConfigMap"},
+		"another kind of object": {b.writer, apply.Request{Config: web("a:1"), Observed: apply.Observed{Live: &corev1.ConfigMap{}}}, "*v1.ConfigMap"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.request.Object = webRef
@@ -82,7 +82,7 @@ func TestTerminatingObjectsAreLetGo(t *testing.T) {
 	let := func() apply.Outcome {
 		nothing := web("a:1")
 		nothing.Labels, nothing.Spec = nil, nil
-		return do(t.Context(), b.applier, b.writer, apply.Request{Object: webRef, Live: live, Config: nothing, LetGo: true})
+		return do(t.Context(), b.applier, b.writer, apply.Request{Object: webRef, Config: nothing, Observed: apply.Observed{Live: live}, Preconditions: apply.Preconditions{LetGo: true}})
 	}
 	b.settled(let(), apply.ActionApplied)
 	sent := b.expect(1, "letting go")[0]

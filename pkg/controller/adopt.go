@@ -73,9 +73,9 @@ func (p *pass) ownFinalizer(ctx context.Context) bool {
 		p.state.confirmedOwner = "" // A confirmation ends with the doubts.
 	}
 	out := p.write(ctx, managers.Finalizer, apply.Request{
-		Object:  serverRef(p.key),
-		Config:  toolhivev1beta1ac.MCPServer(p.key.Name, p.key.Namespace).WithFinalizers(v1beta1.Finalizer),
-		Confirm: p.state.confirmedOwner != doubts,
+		Object:        serverRef(p.key),
+		Config:        toolhivev1beta1ac.MCPServer(p.key.Name, p.key.Namespace).WithFinalizers(v1beta1.Finalizer),
+		Preconditions: apply.Preconditions{Confirm: p.state.confirmedOwner != doubts},
 	})
 	switch class := apply.ClassOf(out.Err); {
 	case class == "" || class == apply.ClassConflict:

@@ -67,7 +67,7 @@ func (p *pass) finalize(ctx context.Context) {
 		return // The garbage collector removes its finalizer when it is done, and that is the event that brings us back here.
 	}
 	out := p.write(ctx, managers.Finalizer, apply.Request{
-		Object: serverRef(p.key), Config: toolhivev1beta1ac.MCPServer(p.key.Name, p.key.Namespace), LetGo: true,
+		Object: serverRef(p.key), Config: toolhivev1beta1ac.MCPServer(p.key.Name, p.key.Namespace), Preconditions: apply.Preconditions{LetGo: true},
 	})
 	if out.Err != nil {
 		return

@@ -278,7 +278,7 @@ func (p *configPass) finish(ctx context.Context) error {
 			return nil
 		}
 	}
-	if p.write(ctx, managers.ConfigFinalizer, apply.Request{Config: finalizerIntent(p.row, p.key.ObjectName), LetGo: true}) {
+	if p.write(ctx, managers.ConfigFinalizer, apply.Request{Config: finalizerIntent(p.row, p.key.ObjectName), Preconditions: apply.Preconditions{LetGo: true}}) {
 		klog.FromContext(ctx).V(2).Info("Released the finalizer")
 	}
 	return nil
@@ -292,7 +292,8 @@ func (p *configPass) report(ctx context.Context, users []string) {
 		return
 	}
 	req := apply.Request{
-		Object: p.ref, Live: p.live, Config: intent, LetGo: len(users) > 0, Inherit: p.inheritance(),
+		Object: p.ref, Config: intent, Observed: apply.Observed{Live: p.live},
+		Ownership: apply.Ownership{Inherit: p.inheritance()}, Preconditions: apply.Preconditions{LetGo: len(users) > 0},
 	}
 	aside := p.setAside(ctx, manager, req)
 	if aside.Conflict != nil {
@@ -317,7 +318,7 @@ func (p *configPass) hold(ctx context.Context) {
 	if !known {
 		return
 	}
-	aside := p.setAside(ctx, manager, apply.Request{Object: p.ref, Live: p.live, Config: intent})
+	aside := p.setAside(ctx, manager, apply.Request{Object: p.ref, Config: intent, Observed: apply.Observed{Live: p.live}})
 	if aside.Conflict != nil {
 		p.applier.Hold(ctx, aside.Conflict, p.live)
 	} else {

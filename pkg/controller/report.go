@@ -89,7 +89,7 @@ func statusRequest(t *takingOver, config *toolhivev1beta1ac.MCPServerApplyConfig
 		config = toolhivev1beta1ac.MCPServer(t.key.Name, t.key.Namespace)
 	}
 	ref := serverRef(t.key)
-	req := apply.Request{Object: ref, Config: runtime.ApplyConfiguration(config), Live: t.object(ref)}
+	req := apply.Request{Object: ref, Config: runtime.ApplyConfiguration(config), Observed: apply.Observed{Live: t.object(ref)}}
 	t.inheritServer(managers.Status, &req)
 	return req
 }

@@ -83,7 +83,7 @@ func TestWhatIsYieldable(t *testing.T) {
 // A request to yield reaches every writer, beside what the writer leaves to others by itself.
 func TestYieldIsAddedToRequests(t *testing.T) {
 	r := newResolution(asking("", "deployment.apps/web:.metadata.labels,.spec.selector"))
-	own := apply.Request{Object: webDeployment, Yield: render.IsReplicas}
+	own := apply.Request{Object: webDeployment, Ownership: apply.Ownership{Yield: render.IsReplicas}}
 	r.complete(&own)
 	for path, want := range map[string]bool{
 		".metadata.labels.a": true, ".spec.replicas": true, ".spec.paused": false, ".spec.selector": false,
@@ -96,7 +96,7 @@ func TestYieldIsAddedToRequests(t *testing.T) {
 	if r.complete(&other); other.Yield(pathOf(t, ".metadata.labels.a")) || other.Take != nil {
 		t.Error("the request reaches an object that it does not name")
 	}
-	capped := apply.Request{Object: webDeployment, Take: func(ownership.Owner, fieldpath.Path) bool { return false }}
+	capped := apply.Request{Object: webDeployment, Ownership: apply.Ownership{Take: func(ownership.Owner, fieldpath.Path) bool { return false }}}
 	if r.complete(&capped); capped.Yield != nil {
 		t.Error("what a writer takes by itself is left to others")
 	}

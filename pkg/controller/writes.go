@@ -65,8 +65,11 @@ func (p *pass) requestOf(intent *render.Intent, result *render.Result) apply.Req
 	render.PinConfigs(*intent, p.configUID)
 	ref := apply.NewObjectRef(intent.Kind, p.key.Namespace, intent.Name)
 	return apply.Request{
-		Object: ref, Config: intent.Config, Unset: stillSet(*intent, p.object(ref)), Preserve: intent.Preserve(),
-		Source: apply.Source{References: writers.References(intent.Child, result.References)},
+		Object:    ref,
+		Config:    intent.Config,
+		Source:    apply.Source{References: writers.References(intent.Child, result.References)},
+		Ownership: apply.Ownership{Unset: stillSet(*intent, p.object(ref))},
+		Preserve:  intent.Preserve(),
 	}
 }
 

@@ -194,7 +194,7 @@ func (p *Planner) Ref(kind schema.GroupKind, name string) apply.ObjectRef {
 
 // Plan plans an intent on an object, which is nil where there is none. Complete, if set, asks for more than the MCPServer does.
 func (p *Planner) Plan(intent *render.Intent, live *unstructured.Unstructured, complete func(*apply.Request)) (*apply.Planned, error) {
-	req := apply.Request{Object: p.Ref(intent.Kind, intent.Name), Config: intent.Config, Unset: intent.Unset, Preserve: intent.Preserve()}
+	req := apply.Request{Object: p.Ref(intent.Kind, intent.Name), Config: intent.Config, Ownership: apply.Ownership{Unset: intent.Unset}, Preserve: intent.Preserve()}
 	var object metav1.Object
 	if live != nil {
 		object, req.Live = live, live

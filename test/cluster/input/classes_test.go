@@ -141,7 +141,7 @@ func TestClassesOfRefusals(t *testing.T) {
 		t.Fatal(out.Err)
 	}
 	first := out.Live.(*appsv1.Deployment)
-	if out = sync(apply.Request{Live: l.settled(t, first), Config: l.config("web", "a:2")}); out.Err != nil {
+	if out = sync(apply.Request{Config: l.config("web", "a:2"), Observed: apply.Observed{Live: l.settled(t, first)}}); out.Err != nil {
 		t.Fatal(out.Err)
 	}
 	live := l.settled(t, out.Live)
@@ -169,35 +169,39 @@ func TestClassesOfRefusals(t *testing.T) {
 		text    string
 	}{
 		"another manager has another value": {want: apply.ClassConflict, request: apply.Request{
-			Object: apply.ObjectRef{NamespacedName: types.NamespacedName{Name: "seized"}}, Live: seized, Config: l.config("seized", "a:1"),
+			Object:   apply.ObjectRef{NamespacedName: types.NamespacedName{Name: "seized"}},
+			Config:   l.config("seized", "a:1"),
+			Observed: apply.Observed{Live: seized},
 		}},
-		"an earlier version":          {want: apply.ClassMoved, request: apply.Request{Live: first, Config: l.config("web", "a:3")}},
+		"an earlier version":          {want: apply.ClassMoved, request: apply.Request{Config: l.config("web", "a:3"), Observed: apply.Observed{Live: first}}},
 		"a creation of what is there": {want: apply.ClassMoved, request: apply.Request{Config: l.config("web", "a:3")}},
-		"a field that cannot change":  {want: apply.ClassInvalid, request: apply.Request{Live: live, Config: another}, text: "immutable"},
-		"a key twice":                 {want: apply.ClassTerminal, request: apply.Request{Live: live, Config: doubled}, text: "duplicate entries for key"},
+		"a field that cannot change":  {want: apply.ClassInvalid, request: apply.Request{Config: another, Observed: apply.Observed{Live: live}}, text: "immutable"},
+		"a key twice":                 {want: apply.ClassTerminal, request: apply.Request{Config: doubled, Observed: apply.Observed{Live: live}}, text: "duplicate entries for key"},
 		"an unknown field": {
-			want: apply.ClassTerminal, request: apply.Request{Live: live, Config: l.config("web", "a:3")}, text: "field not declared in schema",
+			want: apply.ClassTerminal, request: apply.Request{Config: l.config("web", "a:3"), Observed: apply.Observed{Live: live}}, text: "field not declared in schema",
 			spoil: func(body map[string]any) { deep(body, "spec", "template", "spec")["bogus"] = 1 },
 		},
 		"a value of another type": {
-			want: apply.ClassTerminal, request: apply.Request{Live: live, Config: l.config("web", "a:3")},
+			want: apply.ClassTerminal, request: apply.Request{Config: l.config("web", "a:3"), Observed: apply.Observed{Live: live}},
 			spoil: func(body map[string]any) { deep(body, "spec")["template"] = []any{"none"} },
 		},
 		"a body that is too large": {
-			want: apply.ClassTerminal, request: apply.Request{Live: live, Config: l.config("web", "a:3")}, text: "limit is",
+			want: apply.ClassTerminal, request: apply.Request{Config: l.config("web", "a:3"), Observed: apply.Observed{Live: live}}, text: "limit is",
 			spoil: func(body map[string]any) {
 				deep(body, "metadata")["annotations"] = map[string]any{"long": strings.Repeat("x", 4<<20)}
 			},
 		},
-		"no right": {want: apply.ClassForbidden, request: apply.Request{Live: live, Config: l.config("web", "a:3")}, as: powerless},
+		"no right": {want: apply.ClassForbidden, request: apply.Request{Config: l.config("web", "a:3"), Observed: apply.Observed{Live: live}}, as: powerless},
 		"no namespace": {want: apply.ClassGone, request: apply.Request{
 			Config: l.config("web", "a:3").WithNamespace("no-such-namespace"), Object: apply.ObjectRef{NamespacedName: types.NamespacedName{Namespace: "no-such-namespace"}},
 		}},
-		"not served yet": {want: apply.ClassTransient, request: apply.Request{Live: live, Config: l.config("web", "a:3")}, path: "/apis/example.com/v1/namespaces/x/webs/web"},
-		"a newer source": {want: apply.ClassStale, request: apply.Request{Live: stale, Config: l.config("web", "a:3")}},
+		"not served yet": {want: apply.ClassTransient, request: apply.Request{Config: l.config("web", "a:3"), Observed: apply.Observed{Live: live}}, path: "/apis/example.com/v1/namespaces/x/webs/web"},
+		"a newer source": {want: apply.ClassStale, request: apply.Request{Config: l.config("web", "a:3"), Observed: apply.Observed{Live: stale}}},
 		"somebody else's": {want: apply.ClassForeign, request: apply.Request{
-			Object: apply.ObjectRef{NamespacedName: types.NamespacedName{Name: "seized"}}, Live: seized, Config: l.config("seized", "a:1"),
-			Mine: func(metav1.Object) bool { return false },
+			Object:        apply.ObjectRef{NamespacedName: types.NamespacedName{Name: "seized"}},
+			Config:        l.config("seized", "a:1"),
+			Observed:      apply.Observed{Live: seized},
+			Preconditions: apply.Preconditions{Mine: func(metav1.Object) bool { return false }},
 		}},
 	} {
 		l.spoil, l.path, l.core = test.spoil, test.path, env.Core
