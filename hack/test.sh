@@ -125,6 +125,7 @@ for part in "$@"; do
 		run hack/tools/promql
 		run hack/tools/release
 		run hack/tools/shell
+		run hack/tools/structure
 		run hack/tools/testreport
 		run hack/tools/upstreamdiff
 		run hack/tools/vulnerabilities
