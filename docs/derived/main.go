@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command derived writes into files what follows from the tables in the code: from those of field managers and of what MCPServers
-// refer to in package managers, that of children in package inventory, and that of what older proxyrunners enforce in package render. Its arguments are the files. It replaces what is between the lines
+// refer to in package managers, that of children in package inventory, that of what older proxyrunners enforce in package render, and that
+// of the steps of a pass in package controller. Its arguments are the files. It replaces what is between the lines
 //
 //	BEGIN NAME
 //	END NAME
@@ -17,6 +18,7 @@ import (
 	"os"
 
 	"github.com/freehold-dev/freehold/internal/markers"
+	"github.com/freehold-dev/freehold/pkg/controller"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
@@ -36,6 +38,7 @@ func blocks() map[string]string {
 		"guarded-children": matching(children, "CREATE", "UPDATE"),
 		"watched-children": matching(children, "UPDATE"),
 		"enforcements":     enforcementsTable(render.Enforcements()),
+		"steps":            stepsTable(controller.Steps()),
 	}
 }
 

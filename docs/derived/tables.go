@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/freehold-dev/freehold/pkg/controller"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
@@ -83,4 +84,14 @@ func enforcementsTable(enforcements []render.Enforcement) string {
 		fmt.Fprintf(&text, "| %s | before v%s | %s |\n", e.Feature, e.Since, e.Less)
 	}
 	return text.String()
+}
+
+// stepsTable has a row for each step of a pass, in their order.
+func stepsTable(steps []controller.Step) string {
+	var b strings.Builder
+	b.WriteString("| | Step | What it does |\n|---|---|---|\n")
+	for i, step := range steps {
+		fmt.Fprintf(&b, "| %d | %s | %s |\n", i+1, step.Name, step.Does)
+	}
+	return b.String()
 }

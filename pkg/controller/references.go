@@ -152,9 +152,9 @@ func (c *caches) references(server *v1beta1.MCPServer) (in render.References, kn
 	return in, known
 }
 
-// input returns what the children are rendered from. known is false when an object that the MCPServer refers to has not been read
+// inputOf returns what the children are rendered from. known is false when an object that the MCPServer refers to has not been read
 // yet; the MCPServer is woken when it has.
-func (c *Controller) input(ctx context.Context, v *view) (input render.Input, known bool) {
+func (c *Controller) inputOf(ctx context.Context, v *view) (input render.Input, known bool) {
 	input = render.Input{Server: v.server, BackendProcess: v.backendProcess()}
 	if input.References, known = c.caches.references(v.server); !known {
 		return input, false

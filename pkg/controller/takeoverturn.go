@@ -79,7 +79,7 @@ func (t *takingOver) admit(mode TakeoverMode) (a admission, reason, message stri
 // askForTurn asks for a slot for an MCPServer that can be taken over. The wait is reported once, in words that stay true: others
 // come and go, and to count them anew would cost a write each time for each that waits.
 func (c *Controller) askForTurn(ctx context.Context, v *view) (a admission, reason, message string) {
-	input, known := c.input(ctx, v)
+	input, known := c.inputOf(ctx, v)
 	if !known {
 		return leftAlone, "", ""
 	}
