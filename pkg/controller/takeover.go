@@ -336,8 +336,11 @@ func (t *takingOver) isUnfinished() bool {
 		(takeover.UnderWay(t.server) || untold(t.server) || takeover.Held(t.server, "status") && !t.intruded)
 }
 
-// untold reports whether the status was taken over and never written since: the operator that took it ended before it could report it.
+// untold reports whether the status is as ToolHive wrote it although our writer owns it: the operator that took it over ended before it could
+// report that. ToolHive writes conditions with every status, and Freehold always writes SpecValid among them. An entry in managedFields
+// alone proves nothing: a backup tool puts it back and leaves the status out.
 func untold(server *v1beta1.MCPServer) bool {
-	return managers.Owns(server, managers.Status, "status") &&
-		meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionSpecValid) == nil
+	conditions := server.Status.Conditions
+	return len(conditions) > 0 && meta.FindStatusCondition(conditions, v1beta1.ConditionSpecValid) == nil &&
+		managers.Owns(server, managers.Status, "status")
 }
