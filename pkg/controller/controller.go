@@ -269,7 +269,7 @@ func (c *Controller) next(ctx, watching context.Context) bool {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "MCPServer", key)
 	again := retryBackoff
 	ctx = klog.NewContext(watching, logger)
-	if survive(ctx, nil, func() { again = c.traced(ctx, key) }) != nil {
+	if survive(ctx, nil, func() error { again = c.traced(ctx, key); return nil }) != nil {
 		c.takeovers.release(key) // The passes of others have their turns.
 		c.configRollouts.release(key)
 	}

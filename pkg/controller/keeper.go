@@ -155,12 +155,8 @@ func (k *configKeeper) next(ctx, watching context.Context) bool {
 	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "kind", key.kind, "object", key.ObjectName)
 	var again time.Duration
-	var err error
 	ctx = klog.NewContext(watching, logger)
-	if panicked := survive(ctx, nil, func() { again, err = k.sync(ctx, watching, key) }); panicked != nil {
-		err = panicked
-	}
-	if err != nil {
+	if err := survive(ctx, nil, func() (err error) { again, err = k.sync(ctx, watching, key); return err }); err != nil {
 		logger.Error(err, "Cannot look at what MCPServers refer to")
 		again = sooner(again, k.backoff.Next(key))
 	} else {

@@ -17,9 +17,9 @@ import (
 // A panic is one object's affair: it ends the pass, the event or the reduction that it is about, which is tried again, and the operator
 // goes on with all other objects. A process that ended would come back to the same object, and serve no MCPServer in between.
 
-// survive calls a function, and returns an error if it panics. The panic is logged, with its stack, and counted: package metrics adds a
-// panic handler for that. The log names the object, if there is one.
-func survive(ctx context.Context, object any, call func()) (err error) {
+// survive calls a function, and returns its error, or one if it panics. The panic is logged, with its stack, and counted: package metrics
+// adds a panic handler for that. The log names the object, if there is one.
+func survive(ctx context.Context, object any, call func() error) (err error) {
 	defer func() {
 		cause := recover()
 		if cause == nil {
@@ -34,12 +34,11 @@ func survive(ctx context.Context, object any, call func()) (err error) {
 		}
 		err = fmt.Errorf("it panicked: %v", cause)
 	}()
-	call()
-	return nil
+	return call()
 }
 
 // surviveCallback is survive for what informers call.
-func surviveCallback(object any, call func()) error {
+func surviveCallback(object any, call func() error) error {
 	return survive(context.Background(), object, call) //nolint:forbidigo // Informers pass none.
 }
 
@@ -48,7 +47,7 @@ func surviveCallback(object any, call func()) error {
 func surviving(transform cache.TransformFunc) cache.TransformFunc {
 	return func(obj any) (kept any, err error) {
 		kept = obj
-		_ = surviveCallback(obj, func() { kept, err = transform(obj) })
+		_ = surviveCallback(obj, func() error { kept, err = transform(obj); return nil })
 		return kept, err
 	}
 }
@@ -65,7 +64,7 @@ func persistent(handler cache.ResourceEventHandler) cache.ResourceEventHandler {
 // persist calls a function until it does not panic, after waits that grow. It gives up after the longest: later events of the object, and
 // those of a resync, are handled all the same, and an object that changes all the time must not leave more and more behind.
 func persist(object any, wait time.Duration, handle func()) {
-	if surviveCallback(object, handle) != nil && wait <= maxBackoff {
+	if surviveCallback(object, func() error { handle(); return nil }) != nil && wait <= maxBackoff {
 		time.AfterFunc(wait, func() { persist(object, 2*wait, handle) })
 	}
 }
