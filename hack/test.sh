@@ -4,7 +4,7 @@
 #
 # Runs tests and sums them up. Arguments say which, in this order; every one is run even when one before it fails:
 #
-#   unit     the operator's module
+#   unit     the operator's module, and its controller once more with other words in every status
 #   simulation  the operator in a simulated cluster, from a seed of the day
 #   tools    the local cluster and the other tools under hack/
 #   cluster  the suites in test/, on a real API server; test/README.md says how to run one of them alone
@@ -109,6 +109,10 @@ for part in "$@"; do
 			echo "No C compiler, which the race detector needs: the unit tests run without it."
 			run . "${TAGS}"
 		fi
+		# Once more with other words in every status: nothing may be decided from them.
+		packages=(./pkg/controller)
+		run . "${TAGS},reworded"
+		packages=(./...)
 		;;
 	simulation)
 		echo "The simulation begins with seed ${FREEHOLD_SEED}."

@@ -124,7 +124,7 @@ func (r *recorder) Eventf(regarding, _ runtime.Object, eventType, reason, action
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	name := cache.MetaObjectToName(access(regarding)).String()
-	r.told = append(r.told, fmt.Sprintf("%s %s %s %s: %s", name, eventType, reason, action, fmt.Sprintf(note, args...)))
+	r.told = append(r.told, fmt.Sprintf("%s %s %s %s: %s", name, eventType, reason, action, unworded(fmt.Sprintf(note, args...))))
 }
 
 // heard returns the events since it was asked last.

@@ -29,7 +29,7 @@ func (o *operating) condition(name, conditionType string) (status metav1.Conditi
 	if c == nil {
 		return "", "", ""
 	}
-	return c.Status, c.Reason, c.Message
+	return c.Status, c.Reason, unworded(c.Message)
 }
 
 // seize takes the image of the backend over, as a user who forces does.
