@@ -14,7 +14,7 @@ trap 'rm -rf "${COPY}"' EXIT
 
 # The tests that notice what is missing, and those that show that the operator manages the child.
 readonly NOTICE=(./pkg/fieldmanager/... ./pkg/inventory ./pkg/render ./pkg/writers)
-readonly MANAGE='^(TestCreation|TestReadsAreThoseOfInformers|TestWritesArePreconditioned|TestReduce.*|TestDeletion.*)$'
+readonly MANAGE='^(TestAnMCPServerGetsItsChildrenAndItsStatus|TestReadsAreThoseOfInformers|TestWritesArePreconditioned|TestReduce.*|TestDeletion.*)$'
 # Objects that only a real API server can record: pkg/render/testdata/stored/README.md.
 readonly RECORDED='^TestStoredByAPIServer$'
 

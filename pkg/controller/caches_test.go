@@ -23,7 +23,7 @@ import (
 
 // Every event wakes, that of a deletion which was missed among them; what is no object does not. An edit, and the end of a child, is
 // urgent; what is being deleted comes after that.
-func TestHandlerWakes(t *testing.T) {
+func TestEveryEventOfAnObjectWakesItsMCPServer(t *testing.T) {
 	for _, test := range []struct {
 		kind schema.GroupKind
 		want []string

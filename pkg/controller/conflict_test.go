@@ -51,7 +51,7 @@ func seize(t *testing.T, o *operating, image string) {
 
 // Freehold reports a field that another manager owns once, by the status alone, goes on with everything else, and owns the field
 // again when the manager gives it up.
-func TestConflict(t *testing.T) {
+func TestAConflictIsReportedOnceAndEndsWhenTheFieldIsGivenUp(t *testing.T) {
 	resync := func(c *Config) { c.Resync = time.Minute }
 	operate(t, []runtime.Object{newServer("web")}, resync, func(t *testing.T, o *operating) {
 		o.becomeReady("web")

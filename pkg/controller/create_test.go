@@ -85,7 +85,7 @@ func (o *operating) becomeReady(name string) {
 	o.took()
 }
 
-func TestCreation(t *testing.T) {
+func TestAnMCPServerGetsItsChildrenAndItsStatus(t *testing.T) {
 	operate(t, nil, nil, func(t *testing.T, o *operating) {
 		o.expect(nil, "nothing to do")
 		o.add(newServer("web"))

@@ -163,7 +163,7 @@ func TestDefinitionCannotBeWatched(t *testing.T) {
 	}
 }
 
-func TestServedBy(t *testing.T) {
+func TestADefinitionSaysWhetherItsKindIsServed(t *testing.T) {
 	d := newDefinition(nil, nil, remoteProxies)
 	for name, c := range map[string]struct {
 		found *unstructured.Unstructured

@@ -184,7 +184,7 @@ func TestInterruptedHandback(t *testing.T) {
 
 // A port that is of an earlier spec, and whose claim is lost before the edit is carried out, goes all the same: it has the name of the
 // wanted one, and the API server refuses two of one name.
-func TestLostPort(t *testing.T) {
+func TestAPortWhoseClaimIsLostGoesWithTheSpec(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		rewrite(o.apiServer, "web", func(d *appsv1.Deployment) { d.ManagedFields = nil })

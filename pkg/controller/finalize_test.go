@@ -265,7 +265,7 @@ func TestNoFinalizerNoChildren(t *testing.T) {
 }
 
 // What was remembered of an MCPServer does not outlive it: another one of its name gets everything.
-func TestRecreation(t *testing.T) {
+func TestTheNextMCPServerOfANameGetsEverything(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(_ *testing.T, o *operating) {
 		o.took()
 		markDeleted(o.apiServer, "web")

@@ -235,7 +235,7 @@ func TestEveryKindIsKept(t *testing.T) {
 }
 
 // What is deprecated is told in a condition and an event, beside a spec that cannot be used.
-func TestAdvisories(t *testing.T) {
+func TestWhatIsDeprecatedIsToldBesideAnInvalidSpec(t *testing.T) {
 	external := &v1beta1.MCPExternalAuthConfig{ObjectMeta: of("login"), Spec: v1beta1.MCPExternalAuthConfigSpec{
 		Type: v1beta1.ExternalAuthTypeEmbeddedAuthServer,
 		EmbeddedAuthServer: &v1beta1.EmbeddedAuthServerConfig{
@@ -304,7 +304,7 @@ func TestStatusOfConfigIsRefused(t *testing.T) {
 }
 
 // A cluster that does not serve what Freehold only counts, or does not let it list that, is no reason to hold anything.
-func TestUncounted(t *testing.T) {
+func TestKindsThatCannotBeListedHoldNothing(t *testing.T) {
 	client, with := counting()
 	resources := map[string]error{
 		"virtualmcpservers": apierrors.NewNotFound(schema.GroupResource{}, ""), "mcpremoteproxies": apierrors.NewForbidden(schema.GroupResource{}, "", nil),

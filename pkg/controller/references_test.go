@@ -51,7 +51,7 @@ func hasProxy(o *operating) bool {
 }
 
 // A reference that cannot be used keeps the proxy from being made, and nothing else. A proxy that runs goes on with what it has.
-func TestReferences(t *testing.T) {
+func TestAnUnusableReferenceHoldsTheProxyAlone(t *testing.T) {
 	operate(t, []runtime.Object{authenticated("web")}, nil, func(t *testing.T, o *operating) {
 		got := o.took()
 		if !slices.Contains(got, "apply StatefulSet/web freehold-backend") || slices.Contains(got, "apply ConfigMap/web-runconfig freehold-runconfig") {

@@ -152,7 +152,7 @@ func TestReferrersThatAreNotFoundMayBeThere(t *testing.T) {
 }
 
 // A group lists its members, of whichever kind, and follows them from one group to another. Its deletion waits for nobody.
-func TestGroupMembers(t *testing.T) {
+func TestAGroupListsItsMembersOfAnyKind(t *testing.T) {
 	client, with := counting(
 		other(remoteProxyKind, "far", map[string]any{"groupRef": ref("team")}), other(entryKind, "aside", map[string]any{"groupRef": ref("team")}),
 		other(virtualServerKind, "front", map[string]any{"groupRef": ref("team")}),

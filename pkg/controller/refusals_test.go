@@ -217,7 +217,7 @@ func TestNoRefusalIsForEver(t *testing.T) {
 
 // What holds a writer back longer than its first retry is told: once, in a condition that says what to do and by an event,
 // and Ready is False meanwhile. The MCPServer does not count as failed: it serves.
-func TestDelaysAreTold(t *testing.T) {
+func TestADelayIsToldInWordsThatStayTheSame(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		var f faults

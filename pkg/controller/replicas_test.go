@@ -59,7 +59,7 @@ func TestWaitsGrow(t *testing.T) {
 	expect(capBounds.Shortest, "it begins anew")
 }
 
-func TestReplicasOf(t *testing.T) {
+func TestAWorkloadWithoutANumberHasOneReplica(t *testing.T) {
 	three := int32(3)
 	for want, live := range map[int32][]metav1.Object{
 		1: {&appsv1.Deployment{}, &appsv1.StatefulSet{}},

@@ -203,7 +203,7 @@ func TestNothingIsDoneUntilTheCacheShowsOurWrites(t *testing.T) {
 }
 
 // Only the namespaces that were asked for are looked at.
-func TestNamespaces(t *testing.T) {
+func TestOnlyTheNamespacesAskedForAreLookedAt(t *testing.T) {
 	elsewhere, nowhere := newServer("web"), newServer("web")
 	elsewhere.Namespace, elsewhere.UID = "market", "elsewhere"
 	nowhere.Namespace, nowhere.UID = "attic", "nowhere"
@@ -226,7 +226,7 @@ func TestNamespaces(t *testing.T) {
 }
 
 // Two transports want different Services. What an earlier one had is deleted as it was seen, and comes back.
-func TestPruning(t *testing.T) {
+func TestServicesOfAnEarlierTransportAreDeleted(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		change(o.apiServer, "web", func(server *v1beta1.MCPServer) { server.Spec.Transport = v1beta1.TransportStdio })

@@ -108,7 +108,7 @@ func numberIn(t *testing.T, config any) string {
 }
 
 // What was told once is told until the MCPServer changes.
-func TestCappingsStand(t *testing.T) {
+func TestWhatWasToldOfACapStaysUntilTheMCPServerChanges(t *testing.T) {
 	server := newServer("web")
 	if found := withCappings(server, nil, nil); found != nil {
 		t.Errorf("told %v of nothing", found)

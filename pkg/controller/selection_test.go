@@ -49,7 +49,7 @@ func (s *apiServer) another() *apiServer {
 
 // An operator with a selector works for the MCPServers that it selects, and for others neither at first nor when their children
 // change. One that leaves is left as it is; one that comes back is taken up where it is.
-func TestSelector(t *testing.T) {
+func TestAnOperatorWorksForTheMCPServersItSelects(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, shard("a"), func(t *testing.T, o *operating) {
 		o.expect(nil, "another one's MCPServer")
 		o.requested()
@@ -91,7 +91,7 @@ func TestSelector(t *testing.T) {
 }
 
 // An operator that sees what its successor has written, but not yet why, does not answer it.
-func TestMoveSeenLate(t *testing.T) {
+func TestAnOperatorDoesNotAnswerItsSuccessor(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, shard("a"), func(t *testing.T, o *operating) {
 		o.moveTo("web", "a")
 		o.rest()
@@ -175,7 +175,7 @@ func (o *operating) tempt() {
 }
 
 // Of an MCPServer of another operator the cache keeps what it refers to, whatever that is, and who it is.
-func TestOutline(t *testing.T) {
+func TestWhatIsKeptOfAnotherOperatorsMCPServer(t *testing.T) {
 	server := newServer("web")
 	server.UID, server.ResourceVersion, server.Generation = "uid", "7", 3
 	server.Labels = map[string]string{"shard": "b"}

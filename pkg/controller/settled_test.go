@@ -78,7 +78,7 @@ func (s *passInput) number() uint64 {
 	})
 }
 
-func TestSituation(t *testing.T) {
+func TestTheHashOfAnInputTellsWhatDecidesAboutWrites(t *testing.T) {
 	for name, test := range map[string]struct {
 		edit func(s *passInput)
 		same bool

@@ -105,7 +105,7 @@ func (o *operating) taken(name string) []string {
 
 // A backend whose gate keeps old runners out of it is taken when no old proxy is left, not even one on its way out;
 // another one first, so that it is closed. The proxy waits for its rollout.
-func TestTakeoverOrder(t *testing.T) {
+func TestATakeoverKeepsOldRunnersOut(t *testing.T) {
 	operate(t, byToolHive("web", "2"), nil, func(t *testing.T, o *operating) {
 		if got := o.taken("web"); !slices.Equal(got, []string{managers.Proxy}) {
 			t.Errorf("with a closed gate %v were taken, want the proxy alone", got)

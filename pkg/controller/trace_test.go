@@ -87,7 +87,7 @@ func requests(looks []look) (all []string) {
 
 // Each look at an MCPServer has a span, and each request that it sends one below it: no more and no fewer than the API
 // server gets.
-func TestTraces(t *testing.T) {
+func TestEachRequestHasASpanBelowItsPass(t *testing.T) {
 	spans := newTraces()
 	tracing := func(c *Config) { c.Tracer = spans.provider }
 	operate(t, []runtime.Object{newServer("web")}, tracing, func(t *testing.T, o *operating) {

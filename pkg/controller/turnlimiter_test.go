@@ -224,7 +224,7 @@ func count(of ...bool) (n int) {
 	return n
 }
 
-func TestTurnInWords(t *testing.T) {
+func TestATurnSaysWhatItWaitsFor(t *testing.T) {
 	for want, turn := range map[string]turnWait{
 		"--takeovers-at-once is 1. When it began to wait: a under way, 0 ahead of it in the queue. ": {
 			limit: 1, active: []string{"a"},

@@ -14,7 +14,7 @@ import (
 
 // A proxy that another field manager has scaled warns of sessions, and of what an authorization server keeps, that its pods do not
 // share. What the spec asks for itself is reported elsewhere.
-func TestUnsharedState(t *testing.T) {
+func TestAScaledProxyWarnsOfWhatItsPodsDoNotShare(t *testing.T) {
 	const unshared = "each has a signing key of its own. Set it."
 	for name, test := range map[string]struct {
 		pods   int32
