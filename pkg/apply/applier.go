@@ -65,8 +65,8 @@ func (a *Applier) WriteTracker() *WriteTracker { return a.written }
 // If a claim has to change owners, Sync first edits managedFields. After a conflict that the request settles, it sends
 // one more apply.
 func (a *Applier) Sync(ctx context.Context, w Writer, req Request) Outcome {
-	if req.Aside != nil && a.requests.setAside(w.Name(), req.Object, req.Aside.Conflict) {
-		klog.FromContext(ctx).Info("Left out of a write", "writer", w.Name(), "object", req.Object.String(), "fields", some(req.Aside.Conflict.Fields))
+	if req.Excluded != nil && a.requests.noteExcluded(w.Name(), req.Object, req.Excluded.Conflict) {
+		klog.FromContext(ctx).Info("Left out of a write", "writer", w.Name(), "object", req.Object.String(), "fields", some(req.Excluded.Conflict.Fields))
 	}
 	a.requests.forget(notFor(w.Name()), req.Object)
 	out := w.sync(ctx, a.requests, req)
@@ -84,7 +84,7 @@ func (a *Applier) Refuse(ctx context.Context, refusal *Refusal, live metav1.Obje
 	out := Outcome{Writer: refusal.Writer, Object: refusal.Object, Action: ActionNone, Err: refusal, Live: live}
 	what := entry{refused: &refused{err: refusal}}
 	if live != nil {
-		what.object, what.claims = identify(live.GetUID()), ownership.Standing(live, "")
+		what.object, what.claims = identify(live.GetUID()), ownership.EntriesHash(live, "")
 	}
 	if a.requests.refuse(notFor(refusal.Writer), refusal.Object, what, entry{}) {
 		out.Action = ActionRefused
@@ -107,9 +107,9 @@ func (a *Applier) RefuseUnread(ctx context.Context, writer string, ref ObjectRef
 	return a.Refuse(ctx, refusal, nil)
 }
 
-// Hold records a write that a controller does not send because other managers own its fields, as SetAside has found. The
+// Hold records a write that a controller does not send because other managers own its fields, as Exclude has found. The
 // outcome is what Sync would return. It is ActionRefused if the conflict differs from the earlier one; the time since
-// when the managers own the fields makes no difference. A request with an Aside ends this.
+// when the managers own the fields makes no difference. A request with an Excluded ends this.
 func (a *Applier) Hold(ctx context.Context, conflict *ConflictError, live metav1.Object) Outcome {
 	out := Outcome{Writer: conflict.Writer, Object: conflict.Object, Action: ActionNone, Err: conflict, Live: live}
 	for _, field := range conflict.Fields {
@@ -117,7 +117,7 @@ func (a *Applier) Hold(ctx context.Context, conflict *ConflictError, live metav1
 			field.Owners[i].Since = time.Time{}
 		}
 	}
-	if a.requests.setAside(conflict.Writer, conflict.Object, conflict) {
+	if a.requests.noteExcluded(conflict.Writer, conflict.Object, conflict) {
 		out.Action = ActionRefused
 	}
 	a.Note(ctx, out)
@@ -262,7 +262,7 @@ func (a *Applier) Forget(ref ObjectRef) {
 // in which it was ends with that.
 func (a *Applier) ForgetWriter(writer string, ref ObjectRef) {
 	a.requests.forget(writer, ref)
-	a.requests.setAside(writer, ref, nil)
+	a.requests.noteExcluded(writer, ref, nil)
 }
 
 // ClassOf returns the class of an error of this package. It returns ClassTransient for any other error, and an empty

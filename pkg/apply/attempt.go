@@ -121,7 +121,7 @@ func (w *writer[L, A]) prepare(a *attempt[L, A]) (err error) {
 	if err := w.refer(a); err != nil {
 		return err
 	}
-	a.setAside()
+	a.yieldExcluded()
 	a.rendered = a.want
 	if err := w.identify(a); err != nil || a.out.Live == nil || a.Yield == nil || a.empty && !w.owns(a) {
 		return err
@@ -132,11 +132,11 @@ func (w *writer[L, A]) prepare(a *attempt[L, A]) (err error) {
 	return w.identify(a)
 }
 
-// setAside makes the request yield the fields that it is to set aside.
-func (a *attempt[L, A]) setAside() {
-	if a.Aside == nil || a.Aside.Conflict == nil {
+// yieldExcluded makes the request yield the fields that it leaves out.
+func (a *attempt[L, A]) yieldExcluded() {
+	if a.Excluded == nil || a.Excluded.Conflict == nil {
 		return
 	}
-	aside, yield := a.Aside, a.Yield
-	a.Yield = func(path fieldpath.Path) bool { return aside.leaves(path) || yield != nil && yield(path) }
+	excluded, yield := a.Excluded, a.Yield
+	a.Yield = func(path fieldpath.Path) bool { return excluded.leaves(path) || yield != nil && yield(path) }
 }

@@ -140,7 +140,7 @@ func (w *writer[L, A]) settled(a *attempt[L, A]) uint64 {
 		}
 		return 0
 	}
-	return ownership.Settled(a.live, w.manager.Name, w.manager.Subresource)
+	return ownership.EntryHash(a.live, w.manager.Name, w.manager.Subresource)
 }
 
 // compare reports whether the manager already owns just what it wants. It completes the intent: by what Settle

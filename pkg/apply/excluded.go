@@ -15,9 +15,9 @@ import (
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
-// Aside is the part of an intent that is left out because other field managers own it with other values, so that the rest
+// Excluded is the part of an intent that is left out because other field managers own it with other values, so that the rest
 // is written. It suits reports, such as a status: one contested field then does not block the others.
-type Aside struct {
+type Excluded struct {
 	// Conflict names the fields and their owners; nil if there are none.
 	Conflict *ConflictError
 
@@ -25,35 +25,35 @@ type Aside struct {
 	leave *fieldpath.Set
 }
 
-// SetAside returns what a request has to leave out, from the managedFields of its live object and without a request: the
+// Exclude returns what a request has to leave out, from the managedFields of its live object and without a request: the
 // fields within the writer's claim that another manager owns with a value that the intent does not want, or that the
 // intent does not set. It excludes what the request inherits or yields. Whole returns what to leave out together with a
 // contested field, such as a list item that would be invalid without the field, or the field itself.
-func SetAside(w Writer, req Request, whole func(path fieldpath.Path) fieldpath.Path) (*Aside, error) {
-	return w.setAside(req, whole)
+func Exclude(w Writer, req Request, whole func(path fieldpath.Path) fieldpath.Path) (*Excluded, error) {
+	return w.exclude(req, whole)
 }
 
-func (w *writer[L, A]) setAside(req Request, whole func(path fieldpath.Path) fieldpath.Path) (*Aside, error) {
-	aside := &Aside{leave: &fieldpath.Set{}}
+func (w *writer[L, A]) exclude(req Request, whole func(path fieldpath.Path) fieldpath.Path) (*Excluded, error) {
+	excluded := &Excluded{leave: &fieldpath.Set{}}
 	held, err := w.heldByOthers(req)
 	if err != nil || held.Empty() {
-		return aside, err
+		return excluded, err
 	}
 	differing, unwanted, err := w.contested(req, held)
 	if err != nil || differing.Empty() && unwanted.Empty() {
-		return aside, err
+		return excluded, err
 	}
-	aside.Conflict = &ConflictError{Refusal: Refusal{
+	excluded.Conflict = &ConflictError{Refusal: Refusal{
 		Class: ClassConflict, Writer: w.manager.Name, Object: req.Object, Reason: "another field manager owns a part of the status",
 	}}
-	differing.Iterate(func(path fieldpath.Path) { aside.leave.Insert(whole(path).Copy()) })
-	aside.leave = aside.leave.Union(unwanted)
-	aside.Conflict.Fields = contestedFields(pathsOf(differing.Union(unwanted)), w.manager, req.Live)
-	return aside, nil
+	differing.Iterate(func(path fieldpath.Path) { excluded.leave.Insert(whole(path).Copy()) })
+	excluded.leave = excluded.leave.Union(unwanted)
+	excluded.Conflict.Fields = contestedFields(pathsOf(differing.Union(unwanted)), w.manager, req.Live)
+	return excluded, nil
 }
 
 // leaves reports whether a field is left out.
-func (a *Aside) leaves(path fieldpath.Path) bool {
+func (a *Excluded) leaves(path fieldpath.Path) bool {
 	for i := range path {
 		if a.leave.Has(path[:i+1]) {
 			return true
@@ -157,7 +157,7 @@ func (w *writer[L, A]) contested(req Request, held *fieldpath.Set) (differing, u
 }
 
 // HeldByOthers returns the fields within a writer's claim that other managers own and the writer does not, whatever their
-// values. It finds them like SetAside, without an intent.
+// values. It finds them like Exclude, without an intent.
 func HeldByOthers(w Writer, req Request) ([]FieldConflict, error) { return w.heldAlone(req) }
 
 func (w *writer[L, A]) heldAlone(req Request) ([]FieldConflict, error) {
@@ -193,7 +193,7 @@ func (w *writer[L, A]) takeHeld(ctx context.Context, requests *requestCache, req
 	if err := w.prepare(a); err != nil {
 		return w.refuse(requests, a, ClassTerminal, err.Error())
 	}
-	what := entry{object: identify(a.live.GetUID()), claims: ownership.Standing(a.live, w.manager.Subresource)}
+	what := entry{object: identify(a.live.GetUID()), claims: ownership.EntriesHash(a.live, w.manager.Subresource)}
 	last := requests.recall(w.manager.Name+takes, a.Object)
 	if left := last.refused.left(a.now); left > 0 && last.object == what.object && last.claims == what.claims {
 		a.out.Err, a.out.RetryAfter = last.refused.err, left

@@ -204,7 +204,7 @@ func TestAsideOfAFormerManager(t *testing.T) {
 		if stranger {
 			s.update("kubectl-set", func(d *deployment) { d.Spec.Template.Spec.Containers[0].Image = "b:1" })
 		}
-		aside, err := apply.SetAside(s.writer, apply.Request{Object: webRef, Config: web("a:2"), Observed: apply.Observed{Live: s.live()}}, func(path fieldpath.Path) fieldpath.Path { return path })
+		aside, err := apply.Exclude(s.writer, apply.Request{Object: webRef, Config: web("a:2"), Observed: apply.Observed{Live: s.live()}}, func(path fieldpath.Path) fieldpath.Path { return path })
 		if err != nil || (aside.Conflict != nil) != stranger {
 			t.Errorf("stranger %v: %v, %v", stranger, aside.Conflict, err)
 		}

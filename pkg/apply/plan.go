@@ -118,9 +118,9 @@ func (w *writer[L, A]) plan(req Request) (*Planned, error) {
 
 // foresee returns the conflict that the API server would answer an apply with, if the object is disputed; nil for none. The API
 // server's own code finds it in the object that the apply is bound to, so the apply need not be sent. The API server decides
-// whatever else an apply may end with. An Aside leaves out what is contested.
+// whatever else an apply may end with. An Excluded leaves out what is contested.
 func (w *writer[L, A]) foresee(a *attempt[L, A], config A) error {
-	if !a.disputed || a.Aside != nil {
+	if !a.disputed || a.Excluded != nil {
 		return nil
 	}
 	if _, err := w.mergeIntoLive(a.live, config); apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) {

@@ -26,8 +26,8 @@ type requestCache struct {
 	mu sync.Mutex
 	// entries are few for an object, most often one: a slice of them takes a tenth of the memory of a map.
 	entries map[ObjectRef][]remembered
-	// aside are the conflicts about fields left out of intents whose rest is written. There are few.
-	aside map[place]*ConflictError
+	// excluded are the conflicts about fields left out of intents whose rest is written. There are few.
+	excluded map[place]*ConflictError
 	// disputed has the whole objects about which a writer is in dispute, see entry.isDisputed: at most mostDisputed.
 	disputed *lru.Cache
 }
@@ -54,7 +54,7 @@ type entry struct {
 	object uint64
 	// intent is what was to be written.
 	intent digest
-	// claims is that of ownership.Settled after a success, and of ownership.Standing at a refusal.
+	// claims is that of ownership.EntryHash after a success, and of ownership.EntriesHash at a refusal.
 	claims uint64
 	// owned and kept are, after a success, those of claimState.
 	owned digest
@@ -153,20 +153,20 @@ var seed = maphash.MakeSeed()
 func identify(uid types.UID) uint64 { return maphash.String(seed, string(uid)) | 1 }
 
 func newRequestCache(clock clock.PassiveClock) *requestCache {
-	return &requestCache{clock: clock, entries: map[ObjectRef][]remembered{}, aside: map[place]*ConflictError{}, disputed: lru.New(mostDisputed)}
+	return &requestCache{clock: clock, entries: map[ObjectRef][]remembered{}, excluded: map[place]*ConflictError{}, disputed: lru.New(mostDisputed)}
 }
 
-// setAside remembers a conflict about the fields that are left out, or that there is none. It reports whether there is one
+// noteExcluded remembers a conflict about the fields that are left out, or that there is none. It reports whether there is one
 // that was not remembered already.
-func (m *requestCache) setAside(writer string, ref ObjectRef, conflict *ConflictError) (news bool) {
+func (m *requestCache) noteExcluded(writer string, ref ObjectRef, conflict *ConflictError) (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if conflict == nil {
-		delete(m.aside, place{writer, ref})
+		delete(m.excluded, place{writer, ref})
 		return false
 	}
-	before := m.aside[place{writer, ref}]
-	m.aside[place{writer, ref}] = conflict
+	before := m.excluded[place{writer, ref}]
+	m.excluded[place{writer, ref}] = conflict
 	return before == nil || !slices.EqualFunc(before.Fields, conflict.Fields, func(a, b FieldConflict) bool {
 		return a.Path == b.Path && slices.Equal(a.Owners, b.Owners)
 	})
@@ -257,7 +257,7 @@ func (m *requestCache) forgetObject(ref ObjectRef) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.entries, ref)
-	maps.DeleteFunc(m.aside, func(at place, _ *ConflictError) bool { return at.object == ref })
+	maps.DeleteFunc(m.excluded, func(at place, _ *ConflictError) bool { return at.object == ref })
 	m.disputed.Remove(ref)
 }
 
@@ -282,7 +282,7 @@ func (m *requestCache) conflicts() []*ConflictError {
 			}
 		}
 	}
-	for _, conflict := range m.aside {
+	for _, conflict := range m.excluded {
 		standing = append(standing, conflict)
 	}
 	return standing

@@ -20,7 +20,7 @@ type State struct {
 	// have their fields.
 	Object metav1.Object
 
-	// standing is that of ownership.Standing.
+	// standing is that of ownership.EntriesHash.
 	standing uint64
 	// damaged reports that the managedFields are to be repaired, see ownership.Repair.
 	damaged bool
@@ -33,7 +33,7 @@ type State struct {
 // claimState is what one writer owns of an object.
 type claimState struct {
 	writer string
-	// settled is that of ownership.Settled.
+	// settled is that of ownership.EntryHash.
 	settled uint64
 	// owned is the digest of an intent that would change nothing. It is zero when no intent would: the entry names a field
 	// that the object does not have.
@@ -46,8 +46,8 @@ type claimState struct {
 	kept any
 }
 
-// Standing returns a fingerprint of the owners of the object's fields, see ownership.Standing.
-func (s *State) Standing() uint64 { return s.standing }
+// EntriesHash returns a fingerprint of the owners of the object's fields, see ownership.EntriesHash.
+func (s *State) EntriesHash() uint64 { return s.standing }
 
 func (s *State) claim(writer string) *claimState {
 	for i := range s.claims {
@@ -63,7 +63,7 @@ func (s *State) claim(writer string) *claimState {
 // keeps the object itself, which must not be modified, while a writer is in conflict about it, or when another client has
 // changed what a writer owned.
 func (a *Applier) Reduce(ref ObjectRef, live metav1.Object, before *State, writers ...Writer) *State {
-	now := &State{standing: ownership.Standing(live, "")}
+	now := &State{standing: ownership.EntriesHash(live, "")}
 	if before != nil && before.Object.GetUID() != live.GetUID() {
 		before = nil
 	}
@@ -99,7 +99,7 @@ func (w *writer[L, A]) reduce(last *entry, object metav1.Object, before *State, 
 	if !ok || entry == nil {
 		return now, false
 	}
-	now = claimState{writer: w.manager.Name, settled: ownership.Settled(live, w.manager.Name, w.manager.Subresource)}
+	now = claimState{writer: w.manager.Name, settled: ownership.EntryHash(live, w.manager.Name, w.manager.Subresource)}
 	if damaged {
 		return now, true // What it owns cannot be worked out before that is repaired.
 	}
@@ -156,7 +156,7 @@ func (w *writer[L, A]) read(ctx context.Context, a *attempt[L, A]) error {
 		return classify(err, w.manager, a.Object, known)
 	}
 	live, ok := found.(L)
-	if err != nil || !ok || !found.GetDeletionTimestamp().Equal(known.GetDeletionTimestamp()) || ownership.Standing(found, "") != a.State.standing {
+	if err != nil || !ok || !found.GetDeletionTimestamp().Equal(known.GetDeletionTimestamp()) || ownership.EntriesHash(found, "") != a.State.standing {
 		return &Refusal{Class: ClassMoved, Writer: w.manager.Name, Object: a.Object, Reason: "it has changed since Freehold read it"}
 	}
 	a.live, a.whole, a.out.Live = live, true, found

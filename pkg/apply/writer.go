@@ -27,8 +27,8 @@ type Writer interface {
 	isDue(live metav1.Object) bool
 	// reduce returns what the writer owns of an object; owns is false for nothing. Last is the end of its last write.
 	reduce(last *entry, live metav1.Object, before *State, damaged bool) (claim claimState, owns bool)
-	// setAside, heldAlone and takeHeld are about what other managers hold within the writer's claim, see SetAside.
-	setAside(req Request, whole func(path fieldpath.Path) fieldpath.Path) (*Aside, error)
+	// exclude, heldAlone and takeHeld are about what other managers hold within the writer's claim, see Exclude.
+	exclude(req Request, whole func(path fieldpath.Path) fieldpath.Path) (*Excluded, error)
 	heldAlone(req Request) ([]FieldConflict, error)
 	takeHeld(ctx context.Context, requests *requestCache, req Request) Outcome
 	// same is Applier.Unchanged.
@@ -49,10 +49,10 @@ type Request struct {
 	Source Source
 	Ownership
 	Preconditions
-	// Aside is the part that the intent leaves out because others own it, as SetAside has found it in Live; the rest is
+	// Excluded is the part that the intent leaves out because others own it, as Exclude has found it in Live; the rest is
 	// written. If the API server still reports a conflict, Live does not show it yet: that is ClassMoved. Nil means that
 	// one contested field blocks the writer.
-	Aside *Aside
+	Excluded *Excluded
 	// Preserve, if set, copies into the intent values that the writer owns, where a difference is not worth a write. Kept
 	// is the result of Target.Keep. Preserve changes want, which is Config or a copy of it, and must depend on nothing
 	// else.
@@ -196,7 +196,7 @@ func (w *writer[L, A]) standing(a *attempt[L, A]) (object, claims uint64) {
 	case a.out.Live == nil:
 		return 0, 0
 	case a.whole, a.State == nil:
-		return identify(a.out.Live.GetUID()), ownership.Standing(a.out.Live, w.manager.Subresource)
+		return identify(a.out.Live.GetUID()), ownership.EntriesHash(a.out.Live, w.manager.Subresource)
 	default:
 		return identify(a.out.Live.GetUID()), a.State.standing
 	}
@@ -261,7 +261,7 @@ func (w *writer[L, A]) apply(ctx context.Context, a *attempt[L, A], config A) er
 	answer, err := w.target.Apply(sending, a.Object.Namespace, config, metav1.ApplyOptions{FieldManager: w.manager.Name})
 	if err != nil {
 		refusal := w.explain(ctx, a, err)
-		if conflict, contested := errors.AsType[*ConflictError](refusal); contested && a.Aside != nil {
+		if conflict, contested := errors.AsType[*ConflictError](refusal); contested && a.Excluded != nil {
 			conflict.Class = ClassMoved
 			refusal = &conflict.Refusal
 		}

@@ -27,7 +27,7 @@ func ahead(v *view) (names string, forged []apply.ObjectRef) {
 	for ref, live := range v.existing() {
 		if live.GetDeletionTimestamp() == nil && v.isAhead(live) && v.isOwned(ref, live) {
 			forged = append(forged, ref)
-			found = append(found, fmt.Sprintf("%s>%d@%x", ref, v.server.Generation, v.children[ref].Standing()))
+			found = append(found, fmt.Sprintf("%s>%d@%x", ref, v.server.Generation, v.children[ref].EntriesHash()))
 		}
 	}
 	slices.Sort(found)
@@ -51,7 +51,7 @@ func unowned(v *view) string {
 			continue
 		}
 		if live.GetDeletionTimestamp() == nil && !metav1.IsControlledBy(live, v.server) && v.isOwned(ref, live) {
-			found = append(found, fmt.Sprintf("%s@%x", ref, v.children[ref].Standing()))
+			found = append(found, fmt.Sprintf("%s@%x", ref, v.children[ref].EntriesHash()))
 		}
 	}
 	slices.Sort(found)

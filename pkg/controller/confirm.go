@@ -26,7 +26,7 @@ func doubts(v *view) (text string, children []apply.ObjectRef, references []stri
 			continue
 		}
 		children, references = append(children, ref), append(references, names...)
-		found = append(found, fmt.Sprintf("%s@%x", ref, v.children[ref].Standing()))
+		found = append(found, fmt.Sprintf("%s@%x", ref, v.children[ref].EntriesHash()))
 	}
 	if len(found) == 0 {
 		return "", nil, nil

@@ -291,20 +291,20 @@ func (p *configPass) report(ctx context.Context, users []string) {
 		Object: p.ref, Config: intent, Observed: apply.Observed{Live: p.live},
 		Ownership: apply.Ownership{Inherit: p.inheritance()}, Preconditions: apply.Preconditions{LetGo: len(users) > 0},
 	}
-	aside := p.setAside(ctx, manager, req)
-	if aside.Conflict != nil {
-		req.Config, _, _ = p.statusIntent(users, p.describe(aside.Conflict))
-		aside = p.setAside(ctx, manager, req) // The condition that reports it may be contested itself.
+	excluded := p.excludedFrom(ctx, manager, req)
+	if excluded.Conflict != nil {
+		req.Config, _, _ = p.statusIntent(users, p.describe(excluded.Conflict))
+		excluded = p.excludedFrom(ctx, manager, req) // The condition that reports it may be contested itself.
 	}
-	req.Aside = aside
+	req.Excluded = excluded
 	before := conditionsOf(p.live)
 	done := p.write(ctx, manager, req)
 	p.unwritten.note(p.ref, done, p.config.Clock.Now())
 	if done {
 		p.recordEvents(newsOfConfig(before, conditionsOf(p.live)))
 	}
-	if done || aside.Conflict != nil {
-		p.tellConflict(aside.Conflict)
+	if done || excluded.Conflict != nil {
+		p.tellConflict(excluded.Conflict)
 	}
 }
 
@@ -314,23 +314,23 @@ func (p *configPass) hold(ctx context.Context) {
 	if !known {
 		return
 	}
-	aside := p.setAside(ctx, manager, apply.Request{Object: p.ref, Config: intent, Observed: apply.Observed{Live: p.live}})
-	if aside.Conflict != nil {
-		p.applier.Hold(ctx, aside.Conflict, p.live)
+	excluded := p.excludedFrom(ctx, manager, apply.Request{Object: p.ref, Config: intent, Observed: apply.Observed{Live: p.live}})
+	if excluded.Conflict != nil {
+		p.applier.Hold(ctx, excluded.Conflict, p.live)
 	} else {
 		p.applier.Forget(p.ref) // The conflict is over. The cache shows our last write, so none is forgotten that is not seen yet.
 	}
-	p.tellConflict(aside.Conflict)
+	p.tellConflict(excluded.Conflict)
 }
 
-// setAside finds the fields that a request to write the status is to leave to others.
-func (p *configPass) setAside(ctx context.Context, manager string, req apply.Request) *apply.Aside {
-	aside, err := apply.SetAside(p.writer(manager), req, wholeCondition)
+// excludedFrom finds the fields that a request to write the status is to leave to others.
+func (p *configPass) excludedFrom(ctx context.Context, manager string, req apply.Request) *apply.Excluded {
+	excluded, err := apply.Exclude(p.writer(manager), req, wholeCondition)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot tell what others hold of the status")
-		return &apply.Aside{}
+		return &apply.Excluded{}
 	}
-	return aside
+	return excluded
 }
 
 // write brings the object in line with one intent, and reports whether it is.

@@ -30,7 +30,7 @@ import (
 // owned as well, in Stalled.
 func compose(ctx context.Context, t *takingOver, w apply.Writer, o status.Observation, now time.Time) (v1beta1.MCPServerStatus, status.Observation) {
 	next := status.Compute(o, now)
-	conflict := setAside(ctx, t, w, statusRequest(t, status.Intent(t.server, next))).Conflict
+	conflict := excludedFrom(ctx, t, w, statusRequest(t, status.Intent(t.server, next))).Conflict
 	if conflict == nil {
 		return next, o
 	}
@@ -41,7 +41,7 @@ func compose(ctx context.Context, t *takingOver, w apply.Writer, o status.Observ
 	o.Contested = append(o.Contested, finding)
 	next = status.Compute(o, now)
 	// Now that it reports them, it may be in conflict itself.
-	conflict = setAside(ctx, t, w, statusRequest(t, status.Intent(t.server, next))).Conflict
+	conflict = excludedFrom(ctx, t, w, statusRequest(t, status.Intent(t.server, next))).Conflict
 	if conflict != nil && slices.ContainsFunc(conflict.Fields, isFieldsOwned) {
 		finding.Condition, finding.Status, finding.Message = v1beta1.ConditionStalled, metav1.ConditionTrue, describe(t.view, conflict)
 		o.Contested = append(o.Contested, finding)
@@ -83,7 +83,7 @@ func isFieldsOwned(f apply.FieldConflict) bool {
 	return strings.HasPrefix(f.Path, fmt.Sprintf(".status.conditions[type=%q]", v1beta1.ConditionFieldsOwned))
 }
 
-// statusRequest returns a request to write the status, without its Aside; nil names nothing.
+// statusRequest returns a request to write the status, without its Excluded; nil names nothing.
 func statusRequest(t *takingOver, config *toolhivev1beta1ac.MCPServerApplyConfiguration) apply.Request {
 	if config == nil {
 		config = toolhivev1beta1ac.MCPServer(t.key.Name, t.key.Namespace)
@@ -94,19 +94,19 @@ func statusRequest(t *takingOver, config *toolhivev1beta1ac.MCPServerApplyConfig
 	return req
 }
 
-// setAside finds the fields that a request to write the status is to leave out. In a status that is left to ToolHive except
+// excludedFrom finds the fields that a request to write the status is to leave out. In a status that is left to ToolHive except
 // for one condition it looks at that condition alone.
-func setAside(ctx context.Context, t *takingOver, w apply.Writer, req apply.Request) *apply.Aside {
+func excludedFrom(ctx context.Context, t *takingOver, w apply.Writer, req apply.Request) *apply.Excluded {
 	if !t.reporting {
 		theirs := heldByToolHive(req.Live)
 		req.Yield = func(path fieldpath.Path) bool { return theirs(path) || !isCondition(path, v1beta1.ConditionTakenOver) }
 	}
-	aside, err := apply.SetAside(w, req, wholeCondition)
+	excluded, err := apply.Exclude(w, req, wholeCondition)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot tell what others hold of the status")
-		return &apply.Aside{}
+		return &apply.Excluded{}
 	}
-	return aside
+	return excluded
 }
 
 // wholeCondition returns what is left out of the status with a contested field: with the status of a condition all of it,

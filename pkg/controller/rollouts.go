@@ -77,7 +77,7 @@ func heldByBudget(state rollout.State, pod *workload.Pod, detail string) rollout
 // evict lets a pod of the backend go, if its PodDisruptionBudget allows it. The StatefulSet's controller makes another
 // one. What was looked at is a precondition, so no pod is replaced that has changed since, and none twice.
 func (p *pass) evict(ctx context.Context, pod *workload.Pod) apply.Outcome {
-	out := p.applier.Delete(ctx, podRef(pod), pod.GetObjectMeta(), guard(p.mandate, p.clients.eviction(pod.Namespace)))
+	out := p.applier.Delete(ctx, podRef(pod), pod.GetObjectMeta(), guard(p.shard, p.clients.eviction(pod.Namespace)))
 	if out.Err == nil && out.Action == apply.ActionDeleted && p.config.Recorder != nil {
 		// Events that are about other pods are other events, whatever the version of the MCPServer.
 		p.config.Recorder.Eventf(p.server, &corev1.ObjectReference{

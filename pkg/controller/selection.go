@@ -63,9 +63,9 @@ func (c *caches) isSelected(obj any) bool {
 // errMovedAway keeps a request from being sent.
 var errMovedAway = fmt.Errorf("the labels of the MCPServer have changed, and this operator does not select it: %w", apply.ErrNotOurs)
 
-// mandate makes sure that an MCPServer is still this operator's when a pass begins to write. The zero mandate always holds,
+// shardCheck makes sure that an MCPServer is still this operator's when a pass begins to write. The zero value always does,
 // without a check.
-type mandate struct {
+type shardCheck struct {
 	// ask returns an error unless it is; nil where there is nothing to ask.
 	ask func(ctx context.Context) error
 	// sure reports that the answer was yes, and that the pass has read nothing since.
@@ -74,12 +74,12 @@ type mandate struct {
 	lost error
 }
 
-// newMandate returns that of an MCPServer, which asks the API server; with a nil selector there is nothing to ask.
-func newMandate(selector labels.Selector, client versioned.Interface, server *v1beta1.MCPServer) *mandate {
+// newShardCheck returns that of an MCPServer, which asks the API server; with a nil selector there is nothing to ask.
+func newShardCheck(selector labels.Selector, client versioned.Interface, server *v1beta1.MCPServer) *shardCheck {
 	if selector == nil {
-		return &mandate{}
+		return &shardCheck{}
 	}
-	return &mandate{ask: func(ctx context.Context) error {
+	return &shardCheck{ask: func(ctx context.Context) error {
 		// The operator has the right to list MCPServers, for its informers, and needs none to get one.
 		byName := metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", server.Name).String()}
 		live, err := client.ToolhiveV1beta1().MCPServers(server.Namespace).List(ctx, byName) //nolint:forbidigo // A lister may be behind.
@@ -96,7 +96,7 @@ func newMandate(selector labels.Selector, client versioned.Interface, server *v1
 }
 
 // check returns an error unless the MCPServer is still this operator's.
-func (m *mandate) check(ctx context.Context) error {
+func (m *shardCheck) check(ctx context.Context) error {
 	if m.ask == nil || m.sure || m.lost != nil {
 		return m.lost
 	}
@@ -106,10 +106,10 @@ func (m *mandate) check(ctx context.Context) error {
 }
 
 // isLost reports whether the MCPServer is another operator's, which reports on it.
-func (m *mandate) isLost() bool { return errors.Is(m.lost, errMovedAway) }
+func (m *shardCheck) isLost() bool { return errors.Is(m.lost, errMovedAway) }
 
 // complete has a write checked. One to the MCPServer itself needs no check: its precondition is the version that was seen.
-func (m *mandate) complete(req *apply.Request) {
+func (m *shardCheck) complete(req *apply.Request) {
 	if m.ask == nil || req.Object.Kind == managers.MCPServer {
 		return
 	}
@@ -123,7 +123,7 @@ func (m *mandate) complete(req *apply.Request) {
 }
 
 // guard returns a client that checks before it sends a deletion, whatever its options.
-func guard[O any](m *mandate, send func(ctx context.Context, name string, options O) error) func(ctx context.Context, name string, options O) error {
+func guard[O any](m *shardCheck, send func(ctx context.Context, name string, options O) error) func(ctx context.Context, name string, options O) error {
 	return func(ctx context.Context, name string, options O) error {
 		if err := m.check(ctx); err != nil {
 			return err

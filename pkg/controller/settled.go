@@ -51,7 +51,7 @@ func inputHash(v *view, input render.Input) uint64 {
 			ref             apply.ObjectRef
 			standing        uint64
 			spoilt, deleted bool
-		}{ref, found.Standing(), found.spoilt, found.Object.GetDeletionTimestamp() != nil})
+		}{ref, found.EntriesHash(), found.spoilt, found.Object.GetDeletionTimestamp() != nil})
 	}
 	maphash.WriteComparable(&h, children)
 	return h.Sum64()

@@ -73,7 +73,7 @@ func (p *pass) reconcile(ctx context.Context) {
 		return
 	}
 	p.takeAll(ctx, acting)
-	if p.ended || p.mandate.isLost() {
+	if p.ended || p.shard.isLost() {
 		return
 	}
 	p.observation.Notices = append(p.observation.Notices, p.takeover.progress()...)

@@ -31,8 +31,8 @@ const (
 type pass struct {
 	*Controller
 	*view
-	state   *serverState
-	mandate *mandate
+	state *serverState
+	shard *shardCheck
 	// takeover decides what to do with objects that ToolHive has made.
 	takeover takingOver
 	// forged are the children whose sources are newer than the MCPServer, as the API server has confirmed it after they were
@@ -110,7 +110,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 	state.uid = server.UID
 	traceGeneration(ctx, server)
 	wake := c.lookAgain(ctx, server, state, places)
-	p := &pass{Controller: c, state: state, view: c.look(key, server, state, places), mandate: newMandate(c.config.Selector, c.config.Servers, server), unwritten: sets.New[apply.ObjectRef](), attempted: sets.New[part](), wake: wake}
+	p := &pass{Controller: c, state: state, view: c.look(key, server, state, places), shard: newShardCheck(c.config.Selector, c.config.Servers, server), unwritten: sets.New[apply.ObjectRef](), attempted: sets.New[part](), wake: wake}
 	p.takeover = takingOver{view: p.view, writers: c.clients.registry.Writers}
 	if server.DeletionTimestamp != nil {
 		c.takeovers.release(key) // Another finalizer may keep it for long.

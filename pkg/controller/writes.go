@@ -136,7 +136,7 @@ func (p *pass) write(ctx context.Context, manager string, req apply.Request) app
 			return apply.Outcome{Writer: manager, Object: ref, Action: apply.ActionNone, Live: live}
 		}
 		if manager == managers.Status {
-			req.Aside = setAside(ctx, &p.takeover, p.statusWriter(), req)
+			req.Excluded = excludedFrom(ctx, &p.takeover, p.statusWriter(), req)
 		}
 		out = p.applier.Sync(ctx, p.writerOf(manager, ref.Kind), req)
 	}
@@ -160,7 +160,7 @@ func (c *Controller) writerOf(manager string, kind schema.GroupKind) apply.Write
 func (p *pass) complete(manager string, req *apply.Request) {
 	ref, live := req.Object, p.object(req.Object)
 	req.Source.UID, req.Source.Generation = p.server.UID, p.server.Generation
-	p.mandate.complete(req)
+	p.shard.complete(req)
 	req.SourceCurrent, req.ReferencesCurrent = slices.Contains(p.forged, ref), slices.Contains(p.confirmed, ref)
 	if ref.Kind == managers.MCPServer {
 		req.Live = live
@@ -192,7 +192,7 @@ func notOurs(v *view, ref apply.ObjectRef) string {
 
 // delete deletes an object as it was seen.
 func (p *pass) delete(ctx context.Context, ref apply.ObjectRef, live metav1.Object) apply.Outcome {
-	out := p.applier.Delete(ctx, ref, live, guard(p.mandate, p.clients.deletion(ref)))
+	out := p.applier.Delete(ctx, ref, live, guard(p.shard, p.clients.deletion(ref)))
 	p.discoverFrom(ctx, out) // No event brings the present version of an object that no informer shows.
 	p.recordOutcome(out)
 	return out

@@ -146,12 +146,12 @@ func Paths(obj metav1.Object, wanted func(path fieldpath.Path) bool) (paths []fi
 // seed makes the numbers that Settled and Standing return comparable within one process and no further.
 var seed = maphash.MakeSeed()
 
-// Settled returns a number that identifies what a manager owns of an object by its applies to the subresource, and the
+// EntryHash returns a number that identifies what a manager owns of an object by its applies to the subresource, and the
 // values of these fields, as far as the object shows them without a comparison: by its generation, which changes with the
 // spec, and by the labels, annotations, finalizers and owner references. The entry alone is not enough, because a writer
 // can change a value and restore the entry. For a kind without a generation, and for a status, the resourceVersion
 // counts. Labels and annotations that the manager does not own make no difference. Comparable within one process.
-func Settled(obj metav1.Object, manager, subresource string) uint64 {
+func EntryHash(obj metav1.Object, manager, subresource string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	entry := ApplyEntry(obj, manager, subresource)
@@ -162,12 +162,12 @@ func Settled(obj metav1.Object, manager, subresource string) uint64 {
 	return h.Sum64()
 }
 
-// Standing returns a number that identifies which manager owns which fields of an object, when each last wrote, and the
+// EntriesHash returns a number that identifies which manager owns which fields of an object, when each last wrote, and the
 // values as in Settled. A refused apply can succeed only after it has changed. It does not change with the object's
 // status, except for managers that apply to the status. Of what is written together with the status, labels and annotations count, as
 // their owners are in the way of an apply like any others; but not the revision that the Deployment controller counts. Comparable within
 // one process.
-func Standing(obj metav1.Object, subresource string) uint64 {
+func EntriesHash(obj metav1.Object, subresource string) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	h.WriteString(string(obj.GetUID()))

@@ -33,7 +33,7 @@ func standing() *metav1.ObjectMeta {
 }
 
 func TestStanding(t *testing.T) {
-	before := ownership.Standing(standing(), "")
+	before := ownership.EntriesHash(standing(), "")
 	for name, test := range map[string]struct {
 		change func(*metav1.ObjectMeta)
 		same   bool
@@ -77,7 +77,7 @@ func TestStanding(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			obj := standing()
 			test.change(obj)
-			if same := ownership.Standing(obj, "") == before; same != test.same {
+			if same := ownership.EntriesHash(obj, "") == before; same != test.same {
 				t.Errorf("the standing is the same: %t", same)
 			}
 		})
@@ -93,7 +93,7 @@ func TestStandingOfALabelWrittenWithTheStatus(t *testing.T) {
 		obj.Labels["mine"] = "theirs"
 		return obj
 	}
-	before := ownership.Standing(contested(), "")
+	before := ownership.EntriesHash(contested(), "")
 	for name, change := range map[string]func(*metav1.ObjectMeta){
 		"it goes": func(o *metav1.ObjectMeta) {
 			delete(o.Labels, "mine")
@@ -103,13 +103,13 @@ func TestStandingOfALabelWrittenWithTheStatus(t *testing.T) {
 		"another owner":        func(o *metav1.ObjectMeta) { o.ManagedFields[2].Manager = "x" },
 	} {
 		obj := contested()
-		if change(obj); ownership.Standing(obj, "") == before {
+		if change(obj); ownership.EntriesHash(obj, "") == before {
 			t.Errorf("%s, and the standing is the same", name)
 		}
 	}
 	obj := contested()
 	obj.ManagedFields[2].Time, obj.ResourceVersion = &metav1.Time{Time: noon.Add(time.Minute)}, "11"
-	if ownership.Standing(obj, "") != before {
+	if ownership.EntriesHash(obj, "") != before {
 		t.Error("a write of the status alone changed the standing")
 	}
 }
@@ -118,12 +118,12 @@ func TestStandingOfALabelWrittenWithTheStatus(t *testing.T) {
 func TestStandingWithoutAGeneration(t *testing.T) {
 	obj := standing()
 	obj.Generation = 0
-	before := ownership.Standing(obj, "")
-	if ownership.Standing(obj, "") != before {
+	before := ownership.EntriesHash(obj, "")
+	if ownership.EntriesHash(obj, "") != before {
 		t.Error("the standing of one object differs from itself")
 	}
 	obj.ResourceVersion = "11"
-	if ownership.Standing(obj, "") == before {
+	if ownership.EntriesHash(obj, "") == before {
 		t.Error("a write of an object without a generation did not change its standing")
 	}
 }
@@ -131,16 +131,16 @@ func TestStandingWithoutAGeneration(t *testing.T) {
 // Who applies to the status has to do with each write of that.
 func TestStandingOfTheStatus(t *testing.T) {
 	obj := standing()
-	before := ownership.Standing(obj, "status")
+	before := ownership.EntriesHash(obj, "status")
 	obj.ManagedFields[2].Time, obj.ResourceVersion = &metav1.Time{Time: noon.Add(time.Minute)}, "11"
-	if ownership.Standing(obj, "status") == before {
+	if ownership.EntriesHash(obj, "status") == before {
 		t.Error("a write of the status did not change its standing")
 	}
 }
 
 // What a manager owns is settled until its entry changes, or something that tells of another value of it.
 func TestSettled(t *testing.T) {
-	before, status := ownership.Settled(standing(), "me", ""), ownership.Settled(standing(), "me", "status")
+	before, status := ownership.EntryHash(standing(), "me", ""), ownership.EntryHash(standing(), "me", "status")
 	for name, test := range map[string]struct {
 		change func(*metav1.ObjectMeta)
 		same   bool
@@ -174,20 +174,20 @@ func TestSettled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			obj := standing()
 			test.change(obj)
-			if same := ownership.Settled(obj, "me", "") == before; same != test.same {
+			if same := ownership.EntryHash(obj, "me", "") == before; same != test.same {
 				t.Errorf("it is settled: %t", same)
 			}
 		})
 	}
 	written := standing()
 	written.ResourceVersion = "11"
-	if ownership.Settled(written, "me", "status") == status {
+	if ownership.EntryHash(written, "me", "status") == status {
 		t.Error("a write of the object did not change what is settled of its status")
 	}
 	controlled := func(is bool) uint64 {
 		obj := standing()
 		obj.OwnerReferences = []metav1.OwnerReference{{UID: "x", Controller: &is}}
-		return ownership.Settled(obj, "me", "")
+		return ownership.EntryHash(obj, "me", "")
 	}
 	if first, again := controlled(true), controlled(true); first != again || first == controlled(false) {
 		t.Error("an owner reference is not told by its values")
