@@ -206,9 +206,7 @@ func controlledBy[T any](store cache.SharedIndexInformer, controller types.UID) 
 	}
 	var found []T
 	for _, item := range items {
-		if reduced, err := slim(item); err == nil { // It leaves alone what is reduced. See surviving for what is not.
-			item = reduced
-		}
+		item, _ = slim(item) // It leaves alone what is reduced. See surviving for what is not.
 		if dependent, ok := item.(T); ok {
 			found = append(found, dependent)
 		}
