@@ -157,10 +157,10 @@ func (i Invariants) judge(e *audit.Event, reads *reads, ending map[string]bool) 
 }
 
 // unread tells whether a write was refused before anybody read what it was: by authorization, by priority and fairness,
-// or because the API server was on its way down.
+// because the API server was on its way down, or because its sender was killed before the whole body had arrived.
 func unread(e *audit.Event) bool {
 	switch e.Code {
-	case http.StatusForbidden, http.StatusTooManyRequests, http.StatusServiceUnavailable:
+	case http.StatusForbidden, http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusInternalServerError:
 		return e.IsWrite() && len(e.Body) == 0
 	}
 	return false

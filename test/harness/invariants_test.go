@@ -271,6 +271,7 @@ func TestInvariants(t *testing.T) {
 		"an apply without a body": {
 			events: []*audit.Event{request(deployment, applies(managers.Proxy, ""))}, wrong: []string{"cannot be read"},
 		},
+		"an apply whose sender was killed": {events: []*audit.Event{request(deployment, applies(managers.Proxy, ""), code(500))}},
 		"an update": {
 			events: []*audit.Event{request(deployment, verb("update"))}, wrong: []string{"neither an apply"},
 		},
