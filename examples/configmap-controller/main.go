@@ -123,8 +123,7 @@ func (c *controller) sync(ctx context.Context, name cache.ObjectName) error {
 	greeting := found.(*unstructured.Unstructured)
 	text, _, _ := unstructured.NestedString(greeting.Object, "spec", "text")
 	out := c.applier.Sync(ctx, c.writer, apply.Request{
-		Object: ref, Observed: apply.Observed{Live: live},
-		Source:        apply.Source{UID: greeting.GetUID(), Generation: greeting.GetGeneration()},
+		Object: ref, Observed: apply.Observed{Live: live}, Source: apply.Source{UID: greeting.GetUID(), Generation: greeting.GetGeneration()},
 		Preconditions: apply.Preconditions{Mine: func(live metav1.Object) bool { return metav1.IsControlledBy(live, greeting) }},
 		Config: corev1ac.ConfigMap(name.Name, name.Namespace).WithData(map[string]string{"greeting": text}).
 			WithOwnerReferences(metav1ac.OwnerReference().WithAPIVersion(greeting.GetAPIVersion()).WithKind(greeting.GetKind()).
