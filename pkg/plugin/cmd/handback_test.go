@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -58,15 +59,14 @@ func TestHandbackWhileStatusMoves(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"handback", "-A", "--dry-run"}, {"handback", "-A", "--yes"}, {"takeover", "--preview", "-A", known}} {
-		moved := false
+		var moved atomic.Bool // A preview sends several requests at a time.
 		w.before = func(r *apiserver.Request) *apiserver.Answer {
-			if r.Writes() && !moved {
-				moved = true
+			if r.Writes() && moved.CompareAndSwap(false, true) {
 				moves()
 			}
 			return nil
 		}
-		if w.must(ExitDone, args...); !moved {
+		if w.must(ExitDone, args...); !moved.Load() {
 			t.Fatalf("%q sends no dry run", args)
 		}
 	}
