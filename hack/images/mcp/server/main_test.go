@@ -114,21 +114,23 @@ func TestAnswersAreCompressedForClientsThatAcceptGzip(t *testing.T) {
 	}
 	shared := func(*http.Request) *mcp.Server { return server }
 	for name, options := range map[string]*mcp.StreamableHTTPOptions{"streams of events": nil, "JSON": {JSONResponse: true}} {
-		listening := httptest.NewServer(compress(mcp.NewStreamableHTTPHandler(shared, options)))
-		defer listening.Close()
-		client := encoded{seen: map[string]bool{}}
-		session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(),
-			&mcp.StreamableClientTransport{Endpoint: listening.URL, HTTPClient: &http.Client{Transport: client}, DisableStandaloneSSE: true}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer session.Close()
-		if tools, err := session.ListTools(t.Context(), nil); err != nil || len(tools.Tools) != 3 {
-			t.Errorf("%s: got %+v, %v", name, tools, err)
-		}
-		if !client.seen["gzip"] {
-			t.Errorf("%s: the answers were encoded as %v, want gzip", name, client.seen)
-		}
+		t.Run(name, func(t *testing.T) {
+			listening := httptest.NewServer(compress(mcp.NewStreamableHTTPHandler(shared, options)))
+			defer listening.Close()
+			client := encoded{seen: map[string]bool{}}
+			session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(t.Context(),
+				&mcp.StreamableClientTransport{Endpoint: listening.URL, HTTPClient: &http.Client{Transport: client}, DisableStandaloneSSE: true}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer session.Close()
+			if tools, err := session.ListTools(t.Context(), nil); err != nil || len(tools.Tools) != 3 {
+				t.Errorf("got %+v, %v", tools, err)
+			}
+			if !client.seen["gzip"] {
+				t.Errorf("the answers were encoded as %v, want gzip", client.seen)
+			}
+		})
 	}
 }
 
