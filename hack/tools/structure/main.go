@@ -15,6 +15,7 @@ import (
 	"go/types"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -150,10 +151,8 @@ func measures(root string) ([]measure, error) {
 	for _, p := range loaded {
 		n := lines(p)
 		all += n
-		for _, prefix := range controllerSide {
-			if p.PkgPath == module+"/"+prefix || strings.HasPrefix(p.PkgPath, module+"/"+prefix+"/") {
-				side += n
-			}
+		if isControllerSide(p.PkgPath) {
+			side += n
 		}
 	}
 	return []measure{
@@ -338,15 +337,14 @@ func counts(function *ssa.Function) bool {
 		return false // a closure, or one that the compiler makes
 	}
 	path := function.Package().Pkg.Path()
-	if path == apply {
-		return true
-	}
-	for _, prefix := range controllerSide {
-		if path == module+"/"+prefix || strings.HasPrefix(path, module+"/"+prefix+"/") {
-			return true
-		}
-	}
-	return false
+	return path == apply || isControllerSide(path)
+}
+
+// isControllerSide reports whether a package is one of controllerSide, or below one.
+func isControllerSide(path string) bool {
+	return slices.ContainsFunc(controllerSide, func(prefix string) bool {
+		return path == module+"/"+prefix || strings.HasPrefix(path, module+"/"+prefix+"/")
+	})
 }
 
 // methodOf returns a method of a type of a package.
