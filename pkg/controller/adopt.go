@@ -65,7 +65,7 @@ func unowned(v *view) string {
 // was deleted and its children are to stay; then restoring it would end the child. The caches of two kinds do not show
 // these changes in their order. So before a child gets a reference, the API server is asked to confirm that the
 // MCPServer still is as this cache has it. Built-in controllers read the owner again for the same reason.
-func (p *pass) ownFinalizer(ctx context.Context) bool {
+func ownFinalizer(ctx context.Context, p *pass) bool {
 	unowned := unowned(p.view)
 	ahead, forged := ahead(p.view)
 	doubts := strings.TrimSpace(unowned + " " + ahead)

@@ -33,8 +33,8 @@ func (p *pass) stranded() []*workload.Pod {
 	})
 }
 
-// reattach has the stranded proxies replaced.
-func (p *pass) reattach(ctx context.Context) {
+// reattachStranded has the stranded proxies replaced.
+func reattachStranded(ctx context.Context, p *pass) {
 	stranded := p.stranded()
 	if len(stranded) == 0 {
 		return

@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -41,9 +42,10 @@ func (c *Controller) resumeConfigRollouts(s *scope) {
 	}
 }
 
-// pace holds back the proxy, and the RunConfig that it is to read, until the MCPServer's turn comes, where they change because of
+// awaitTurn holds back the proxy, and the RunConfig that it is to read, until the MCPServer's turn comes, where they change because of
 // an object that many MCPServers may refer to.
-func (p *pass) pace(result *render.Result) {
+func awaitTurn(_ context.Context, p *pass) {
+	result := p.result
 	template := proxyTemplate(result)
 	if !p.takeover.isIdle() || !p.rollsForReference(result, template) {
 		return

@@ -42,7 +42,7 @@ var confirmationBounds = priorityqueue.Bounds{Shortest: minBackoff, Longest: max
 // confirmReferences finds the children that record newer states of references for which a read confirms that no such states exist: the
 // API server has the objects as this cache has them. Then the annotation was forged, or restored from a copy, and would hold the writer
 // back for ever. A confirmation takes a read of each object, so it is repeated after waits that grow.
-func (p *pass) confirmReferences(ctx context.Context) {
+func confirmReferences(ctx context.Context, p *pass) {
 	text, children, references := doubts(p.view)
 	if text == "" {
 		return

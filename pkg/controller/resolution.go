@@ -148,7 +148,8 @@ func (r *resolution) answered() bool {
 	return before != nil && before.Status != metav1.ConditionUnknown
 }
 
-// missed reports whether an earlier status tells that not all could be taken. That stands, whoever owns the fields now.
+// missed reports whether an earlier status says that another manager claimed a field before it could be taken. Later changes of
+// ownership do not change that answer.
 func (r *resolution) missed() bool {
 	if r.told.known {
 		return r.answered() && r.told.missed

@@ -91,10 +91,10 @@ func (s *serverState) notePending(err error, conditions []metav1.Condition) {
 
 // toldStatus is what a status tells that this process has computed, and that the API server has.
 type toldStatus struct {
-	// known is set once there is such a status. Without it each doubt is taken for one.
+	// known is set once this process has written such a status, or found it written.
 	known bool
-	// contested are the objects with fields that others own, and conflicts is how many findings tell so. Nil as long as any conflict that
-	// an operator before this one has told may stand.
+	// contested are the objects of the conflicts that the status reports, and conflicts is how many findings report them. contested is nil
+	// while the status may report a conflict that an earlier operator found and this one has not.
 	contested sets.Set[apply.ObjectRef]
 	conflicts int
 	// take is the digest of the request to take whose end it tells, and missed is set when not all could be taken.

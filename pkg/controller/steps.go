@@ -43,24 +43,24 @@ var (
 	acting = []Step{
 		{"settled pass", "recalls how an earlier pass has left the same children for the same input, which leaves nothing to do", recallSettled},
 		{"render", "turns the MCPServer and its inputs into intents", renderIntents},
-		{"references", "has reads confirm references where a child claims to be made from newer ones", confirmReferences},
-		{"turns", "holds the proxy back until its turn, if a reference has changed that many MCPServers may share", awaitTurn},
-		{"ConfigMaps", "forgets the ConfigMaps that are not wanted any more", forgetConfigMaps},
+		{"references", "has reads confirm references where a child claims to be made from newer ones", always(confirmReferences)},
+		{"turns", "holds the proxy back until its turn, if a reference has changed that many MCPServers may share", always(awaitTurn)},
+		{"ConfigMaps", "forgets the ConfigMaps that are not wanted any more", always(forgetConfigMaps)},
 		{"children", "writes the intents, each after those that it depends on", unlessBlocked(writeChildren)},
 		{"replicas", "writes the numbers of replicas, or leaves them to others", unlessBlocked(writeReplicas)},
 		{"restart", "deletes the proxies for which the author of the MCPServer does not want to wait", unlessBlocked(restartAtOnce)},
 		{"pruning", "deletes the children that are not wanted, and that no pod uses or may come to use", unlessBlocked(prune)},
-		{"conflicts", "recalls the conflicts of writers that have made no attempt", recallConflicts},
-		{"requests", "carries out what the author asks for by annotations: to take fields, or to leave them to others", followRequests},
-		{"settling", "remembers how it has left the children, if nothing is left to do", settle},
+		{"conflicts", "recalls the conflicts of writers that have made no attempt", always(recallConflicts)},
+		{"requests", "carries out what the author asks for by annotations: to take fields, or to leave them to others", always(followRequests)},
+		{"settling", "remembers how it has left the children, if nothing is left to do", always(settle)},
 	}
 	// reporting are the steps that look after pods and write the status. One that does not go on ends the pass.
 	reporting = []Step{
 		{"observation", "collects what the status is computed from", observe},
-		{"proxy recovery", "deletes proxies that wait out a back-off although their backend is back", recoverFailedProxies},
-		{"reattachment", "deletes proxies that are attached to a process that has ended, where the Deployment cannot follow", reattachStranded},
-		{"rollouts", "looks at the rollouts, and evicts the next pod of the backend where Kubernetes does not", continueRollouts},
-		{"status", "computes the status, writes it if it differs, and records events about what is new in it", reportStatus},
+		{"proxy recovery", "deletes proxies that wait out a back-off although their backend is back", always(recoverFailedProxies)},
+		{"reattachment", "deletes proxies that are attached to a process that has ended, where the Deployment cannot follow", always(reattachStranded)},
+		{"rollouts", "looks at the rollouts, and evicts the next pod of the backend where Kubernetes does not", always(continueRollouts)},
+		{"status", "computes the status, writes it if it differs, and records events about what is new in it", always(reportStatus)},
 	}
 )
 
@@ -86,19 +86,22 @@ func (p *pass) takeAll(ctx context.Context, steps []Step) (goesOn bool) {
 	return !slices.ContainsFunc(steps, func(s Step) bool { return !s.take(ctx, p) })
 }
 
-// unlessBlocked leaves a step out while the finalizer is refused.
-func unlessBlocked(take func(ctx context.Context, p *pass)) func(ctx context.Context, p *pass) bool {
+// always is a step after which the pass goes on.
+func always(take func(ctx context.Context, p *pass)) func(ctx context.Context, p *pass) bool {
 	return func(ctx context.Context, p *pass) bool {
-		if !p.blocked {
-			take(ctx, p)
-		}
+		take(ctx, p)
 		return true
 	}
 }
 
-func beginTakeover(ctx context.Context, p *pass) bool { return p.mayReconcile(ctx) }
-
-func ownFinalizer(ctx context.Context, p *pass) bool { return p.ownFinalizer(ctx) }
+// unlessBlocked leaves such a step out while the finalizer is refused.
+func unlessBlocked(take func(ctx context.Context, p *pass)) func(ctx context.Context, p *pass) bool {
+	return always(func(ctx context.Context, p *pass) {
+		if !p.blocked {
+			take(ctx, p)
+		}
+	})
+}
 
 func collectInput(ctx context.Context, p *pass) (known bool) {
 	p.input, known = p.inputOf(ctx, p.view)
@@ -136,19 +139,9 @@ func renderIntents(ctx context.Context, p *pass) bool {
 	return true
 }
 
-func confirmReferences(ctx context.Context, p *pass) bool {
-	p.confirmReferences(ctx)
-	return true
-}
-
-func awaitTurn(_ context.Context, p *pass) bool {
-	p.pace(p.result)
-	return true
-}
-
-func forgetConfigMaps(_ context.Context, p *pass) bool {
+func forgetConfigMaps(_ context.Context, p *pass) {
 	if len(p.result.Held) > 0 || p.queued != nil {
-		return true // The proxy keeps those that it has.
+		return // The proxy keeps those that it has.
 	}
 	wanted := wantedConfigs(p.key, p.result.Intents)
 	for _, ref := range p.state.configMaps {
@@ -158,10 +151,7 @@ func forgetConfigMaps(_ context.Context, p *pass) bool {
 		}
 	}
 	p.state.configMaps = wanted
-	return true
 }
-
-func writeChildren(ctx context.Context, p *pass) { p.writeChildren(ctx, p.result) }
 
 func writeReplicas(ctx context.Context, p *pass) {
 	for _, workload := range inventory.Workloads() {
@@ -190,17 +180,11 @@ func prune(ctx context.Context, p *pass) {
 	}
 }
 
-func recallConflicts(_ context.Context, p *pass) bool {
-	p.reviewConflicts(p.result)
-	return true
-}
-
-func followRequests(ctx context.Context, p *pass) bool {
+func followRequests(ctx context.Context, p *pass) {
 	complete := !p.blocked && !p.made && p.held == 0 && len(p.result.Held) == 0 && !slices.ContainsFunc(p.refused, isUnanswered)
 	p.take(ctx, complete)
 	p.observation = observed(p.server, p.result, p.capped)
 	p.observation.Requests = p.resolution.findings(complete, p.contested(), slices.ContainsFunc(p.refused, losesTrack))
-	return true
 }
 
 // observed returns what to report about what was rendered.
@@ -213,13 +197,12 @@ func observed(server *v1beta1.MCPServer, result *render.Result, capped []status.
 	}
 }
 
-func settle(_ context.Context, p *pass) bool {
+func settle(_ context.Context, p *pass) {
 	if p.hasSettled(p.result) {
 		told := *p.result
 		told.Intents, told.Absent = nil, nil
 		p.state.settled = &settledPass{inputHash(p.view, p.input), told, slices.Clone(p.refused[p.refusedBefore:]), p.unwritten.Clone(), p.unattempted}
 	}
-	return true
 }
 
 // observe collects what the status is computed from, but for the pods. It ends the pass where the namespace is being deleted: everything
@@ -245,21 +228,15 @@ func namespaceEnds(refusal error) bool {
 	return apierrors.HasStatusCause(refusal, corev1.NamespaceTerminatingCause)
 }
 
-func recoverFailedProxies(ctx context.Context, p *pass) bool {
+func recoverFailedProxies(ctx context.Context, p *pass) {
 	recovery := recoverProxies(p.view, p.state.failedProxies)
 	p.state.failedProxies, p.observation.Recovering = recovery.failed, recovery.recovering
 	for _, pod := range recovery.doomed {
 		p.delete(ctx, podRef(pod), pod.GetObjectMeta())
 	}
-	return true
 }
 
-func reattachStranded(ctx context.Context, p *pass) bool {
-	p.reattach(ctx)
-	return true
-}
-
-func continueRollouts(ctx context.Context, p *pass) bool {
+func continueRollouts(ctx context.Context, p *pass) {
 	rollouts, o := followRollouts(p.view), &p.observation
 	p.wake = sooner(p.wake, rollouts.wake)
 	if rollouts.next != nil {
@@ -277,10 +254,9 @@ func continueRollouts(ctx context.Context, p *pass) bool {
 	o.Backend, o.Proxy, o.Images = created, rollouts.proxy, rollouts.images
 	backend, proxy := o.Rollouts()
 	p.state.publish(o.StatefulSet, backend, proxy)
-	return true
 }
 
-func reportStatus(ctx context.Context, p *pass) bool {
+func reportStatus(ctx context.Context, p *pass) {
 	o := p.observation
 	observeRefusals(p.view, p.refused, &o)
 	o.Contested, o.Doubtful = intrusion(p.view, p.refused), isDoubtful(p.server, &p.state.told, p.refused, p.unattempted)
@@ -288,7 +264,7 @@ func reportStatus(ctx context.Context, p *pass) bool {
 	tell, wake := isWorthTelling(&o, p.refused, len(p.capped), p.state.observationLeft(p.now, o.Backend, o.Proxy))
 	if !tell {
 		p.wake = sooner(p.wake, wake)
-		return false
+		return
 	}
 	o.Unreported, o.Conflicts = p.state.pending, p.state.told.conflicts
 	o.Notices = append(o.Notices, unsharedSessions(o)...)
@@ -296,7 +272,7 @@ func reportStatus(ctx context.Context, p *pass) bool {
 	next, o := compose(ctx, &p.takeover, p.statusWriter(), o, p.config.Clock.Now())
 	if wait := p.state.statusBackoff.Left(p.config.Clock.Now()); wait > 0 && p.state.statusBackoff.again(p.server, next) {
 		p.wake = sooner(p.wake, wait)
-		return false
+		return
 	}
 	out := p.write(ctx, managers.Status, apply.Request{Object: serverRef(p.key), Config: status.Intent(p.server, next)})
 	p.state.notePending(out.Err, next.Conditions)
@@ -311,5 +287,4 @@ func reportStatus(ctx context.Context, p *pass) bool {
 		p.state.statusBackoff.written = fingerprint(p.server, next)
 		p.recordEvents(p.server, status.NewEvents(p.server.Status, stored(out, next)))
 	}
-	return true
 }

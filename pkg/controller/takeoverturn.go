@@ -101,8 +101,8 @@ func (c *Controller) askForTurn(ctx context.Context, v *view) (a admission, reas
 	return queued, v1beta1.ReasonWaiting, leftAsItIs + " until its turn comes. " + turn.String()
 }
 
-// mayReconcile reports whether the pass may go on, and says why not in the one condition of an MCPServer that is left as it is.
-func (p *pass) mayReconcile(ctx context.Context) bool {
+// beginTakeover reports whether the pass may go on, and says why not in the one condition of an MCPServer that is left as it is.
+func beginTakeover(ctx context.Context, p *pass) bool {
 	p.takeover.survey()
 	admission, reason, message := p.takeover.admit(p.config.Takeover)
 	if admission == needsTurn {

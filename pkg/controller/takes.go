@@ -18,7 +18,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
-	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/status"
 	"github.com/freehold-dev/freehold/pkg/takeover"
@@ -136,12 +135,12 @@ func (p *pass) contested() []*apply.ConflictError {
 	return found
 }
 
-// reviewConflicts adds to the refusals the conflicts of writers that have made no attempt: the proxy waits for a usable reference or for
+// recallConflicts adds to the refusals the conflicts of writers that have made no attempt: the proxy waits for a usable reference or for
 // its turn, an object for what it depends on, or all for the finalizer. They stand as long as the claims on the object do not change. Of
 // those that an operator before this one has found, the status alone knows.
-func (p *pass) reviewConflicts(result *render.Result) {
+func recallConflicts(_ context.Context, p *pass) {
 	var waiting []part
-	for _, intent := range result.Intents {
+	for _, intent := range p.result.Intents {
 		if !managers.CountsReplicas(intent.Writer) {
 			waiting = append(waiting, part{intent.Writer, apply.NewObjectRef(intent.Kind, p.key.Namespace, intent.Name)})
 		}

@@ -71,7 +71,7 @@ func (c *Controller) lookAgain(ctx context.Context, server *v1beta1.MCPServer, s
 			continue
 		}
 		known, intent := state.unlabelled[ref], intentOf(server)
-		// What is the MCPServer's own, such as an object of ToolHive's without labels, is not in its way.
+		// An object that the MCPServer controls, such as one that ToolHive made without labels, does not block a child.
 		edited := known.intent != 0 && known.intent != intent && !metav1.IsControlledBy(known.object.Object, server)
 		known.intent = intent
 		switch left := known.wait.Left(now); {

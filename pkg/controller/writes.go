@@ -27,7 +27,8 @@ import (
 
 // writeChildren writes the intents in their order. One that depends on a refused one is held back: otherwise it would run
 // ahead of the object that it depends on. The proxy is not created before the backend has been ready.
-func (p *pass) writeChildren(ctx context.Context, result *render.Result) {
+func writeChildren(ctx context.Context, p *pass) {
+	result := p.result
 	moved := (len(result.Held) > 0 || p.queued != nil) && endpointMoves(p.view)
 	for _, intent := range result.Intents {
 		ref := apply.NewObjectRef(intent.Kind, p.key.Namespace, intent.Name)
