@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -22,12 +24,12 @@ import (
 // which would hold its writer back for ever. They are forged if the API server then confirms the MCPServer. Each is named
 // with all that a writer of it would change, so that a confirmation does not hold for a child that another operator has
 // written since; a change of its status makes no difference.
-func ahead(v *view) (names string, forged []apply.ObjectRef) {
+func ahead(v *observed.Snapshot) (names string, forged []apply.ObjectRef) {
 	var found []string
-	for ref, live := range v.existing() {
-		if live.GetDeletionTimestamp() == nil && v.isAhead(live) && v.isOwned(ref, live) {
+	for ref, live := range v.Existing() {
+		if live.GetDeletionTimestamp() == nil && isAhead(v, nil, live) && v.IsOwned(ref, live) {
 			forged = append(forged, ref)
-			found = append(found, fmt.Sprintf("%s>%d@%x", ref, v.server.Generation, v.children[ref].EntriesHash()))
+			found = append(found, fmt.Sprintf("%s>%d@%x", ref, v.Server.Generation, v.Children[ref].EntriesHash()))
 		}
 	}
 	slices.Sort(found)
@@ -36,22 +38,22 @@ func ahead(v *view) (names string, forged []apply.ObjectRef) {
 
 // isAhead reports whether a child records a later generation of the MCPServer, or a newer state of an object that it refers to, than
 // this pass knows.
-func (v *view) isAhead(live metav1.Object) bool {
-	source := apply.Source{UID: v.server.UID, Generation: v.server.Generation}
+func isAhead(v *observed.Snapshot, references apply.References, live metav1.Object) bool {
+	source := apply.Source{UID: v.Server.UID, Generation: v.Server.Generation}
 	return source.Ahead(live, v1beta1.AnnotationSource, v1beta1.AnnotationReplicasSource) ||
-		len(v.references.Ahead(live, v1beta1.AnnotationReferences)) > 0
+		len(references.Ahead(live, v1beta1.AnnotationReferences)) > 0
 }
 
 // unowned names the children that do not refer to the MCPServer, each with all that a writer of it would change, as ahead does; it is
 // empty when all refer to it.
-func unowned(v *view) string {
+func unowned(v *observed.Snapshot) string {
 	var found []string
-	for ref, live := range v.existing() {
-		if v.isUntaken(ref) && waitsFor(v, ref) != "" {
+	for ref, live := range v.Existing() {
+		if isUntaken(v, ref) && waitsFor(v, ref) != "" {
 			continue
 		}
-		if live.GetDeletionTimestamp() == nil && !metav1.IsControlledBy(live, v.server) && v.isOwned(ref, live) {
-			found = append(found, fmt.Sprintf("%s@%x", ref, v.children[ref].EntriesHash()))
+		if live.GetDeletionTimestamp() == nil && !metav1.IsControlledBy(live, v.Server) && v.IsOwned(ref, live) {
+			found = append(found, fmt.Sprintf("%s@%x", ref, v.Children[ref].EntriesHash()))
 		}
 	}
 	slices.Sort(found)
@@ -66,20 +68,20 @@ func unowned(v *view) string {
 // these changes in their order. So before a child gets a reference, the API server is asked to confirm that the
 // MCPServer still is as this cache has it. Built-in controllers read the owner again for the same reason.
 func ownFinalizer(ctx context.Context, p *pass) bool {
-	unowned := unowned(p.view)
-	ahead, forged := ahead(p.view)
+	unowned := unowned(p.Snapshot)
+	ahead, forged := ahead(p.Snapshot)
 	doubts := strings.TrimSpace(unowned + " " + ahead)
 	if doubts == "" {
 		p.state.confirmedOwner = "" // A confirmation ends with the doubts.
 	}
 	out := p.write(ctx, managers.Finalizer, apply.Request{
-		Object:        serverRef(p.key),
-		Config:        toolhivev1beta1ac.MCPServer(p.key.Name, p.key.Namespace).WithFinalizers(v1beta1.Finalizer),
+		Object:        observed.ServerRef(p.Key),
+		Config:        toolhivev1beta1ac.MCPServer(p.Key.Name, p.Key.Namespace).WithFinalizers(v1beta1.Finalizer),
 		Preconditions: apply.Preconditions{Confirm: p.state.confirmedOwner != doubts},
 	})
 	switch class := apply.ClassOf(out.Err); {
 	case class == "" || class == apply.ClassConflict:
-	case class == apply.ClassMoved && unowned == "" && ahead != "" && slices.Contains(p.server.Finalizers, v1beta1.Finalizer):
+	case class == apply.ClassMoved && unowned == "" && ahead != "" && slices.Contains(p.Server.Finalizers, v1beta1.Finalizer):
 		// This cache is behind the operator that wrote these children. They stay, and the condition reports that.
 		p.refused = slices.DeleteFunc(p.refused, func(err error) bool { return err == out.Err }) //nolint:errorlint // this very one
 	case !slices.ContainsFunc(p.refused, isNews):

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/freehold-dev/freehold/pkg/render"
@@ -19,7 +21,7 @@ import (
 // cannot be used. A runner does not recover by itself, see AnnotationAttachedTo. If such a pod is deleted, the one that follows has the same
 // template and attaches to the present process.
 func (p *pass) stranded() []*workload.Pod {
-	deployment, process := p.deployment(), p.backendProcess()
+	deployment, process := p.Deployment(), p.BackendProcess()
 	if deployment == nil || slices.ContainsFunc(p.refused, isMomentary) {
 		return nil
 	}
@@ -27,8 +29,8 @@ func (p *pass) stranded() []*workload.Pod {
 	if to == "" || to == process || p.state.reattachedTo == process {
 		return nil
 	}
-	began := p.processBegan()
-	return slices.DeleteFunc(slices.Clone(p.proxyPods()), func(pod *workload.Pod) bool {
+	began := processBegan(p.Snapshot)
+	return slices.DeleteFunc(slices.Clone(p.ProxyPods()), func(pod *workload.Pod) bool {
 		return pod.DeletionTimestamp != nil || !began.IsZero() && pod.CreationTimestamp.After(began)
 	})
 }
@@ -40,22 +42,22 @@ func reattachStranded(ctx context.Context, p *pass) {
 		return
 	}
 	// Times are in whole seconds. An operator that starts later could not tell a pod that follows in this one from the stranded.
-	if wait := p.processBegan().Add(time.Second).Sub(p.now); wait > 0 && wait <= time.Second {
+	if wait := processBegan(p.Snapshot).Add(time.Second).Sub(p.Now); wait > 0 && wait <= time.Second {
 		p.wake = sooner(p.wake, wait)
 		return
 	}
 	for _, pod := range stranded {
-		if out := p.delete(ctx, podRef(pod), pod.GetObjectMeta()); out.Err != nil {
+		if out := p.delete(ctx, observed.PodRef(pod), pod.GetObjectMeta()); out.Err != nil {
 			return
 		}
 	}
-	p.state.reattachedTo = p.backendProcess()
+	p.state.reattachedTo = p.BackendProcess()
 }
 
 // processBegan returns since when the present process of the backend can be attached to; zero if that is not known.
-func (v *view) processBegan() (began time.Time) {
-	for _, pod := range v.backendPods() {
-		if pod.Name != render.OnlyBackendPod(v.key.Name) {
+func processBegan(v *observed.Snapshot) (began time.Time) {
+	for _, pod := range v.BackendPods() {
+		if pod.Name != render.OnlyBackendPod(v.Key.Name) {
 			continue
 		}
 		if pod.Ready != nil && pod.Ready.Status == corev1.ConditionTrue {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -32,7 +34,7 @@ func TestEveryEventOfAnObjectWakesItsMCPServer(t *testing.T) {
 		{managers.Deployment, []string{"added", "new", "edited!", "ending-", "deleted!", "missed!"}},
 	} {
 		var woken []string
-		c := &Controller{applier: apply.NewApplier(nil), caches: &caches{}}
+		c := &Controller{applier: apply.NewApplier(nil), caches: &observed.Caches{}}
 		handler := c.handler(test.kind, nil, func(obj metav1.Object, to priorityqueue.Level) {
 			name := obj.GetName() + [levels]string{levelEdits: "!", levelDeletions: "-"}[to]
 			woken = append(woken, name)
@@ -60,8 +62,8 @@ func TestEveryEventOfAnObjectWakesItsMCPServer(t *testing.T) {
 func TestUnwatchedNamespace(t *testing.T) {
 	watch := func(c *Config) { c.Namespaces = []string{"market"} }
 	operate(t, []runtime.Object{newServer("web")}, watch, func(t *testing.T, o *operating) {
-		pods := slices.Concat(o.caches.proxyPods("shop", "uid"), o.caches.backendPods("shop", "uid"), o.caches.unplacedProxyPods(key("web")))
-		if o.caches.server(key("web")) != nil || o.caches.child(webDeployment) != nil || pods != nil || o.caches.version(webDeployment) != "" {
+		pods := slices.Concat(o.caches.ProxyPods("shop", "uid"), o.caches.BackendPods("shop", "uid"), o.caches.UnplacedProxyPods(key("web")))
+		if o.caches.Server(key("web")) != nil || o.caches.Child(webDeployment) != nil || pods != nil || o.caches.Version(webDeployment) != "" {
 			t.Error("something of it is cached")
 		}
 		o.expect(nil, "an MCPServer in another namespace")
@@ -79,10 +81,10 @@ func TestSlimServersKeepAllAndShareTexts(t *testing.T) {
 		server.Status.Conditions = []metav1.Condition{{Type: strings.Clone("Ready"), Status: metav1.ConditionTrue, Message: strings.Clone("well")}}
 		return server
 	}
-	texts := newTexts()
+	texts := observed.NewTexts()
 	var held []*v1beta1.MCPServer
 	for range 2 {
-		got, err := texts.slimServer(decoded())
+		got, err := texts.Slim(decoded())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -30,8 +32,8 @@ func contestedWeb(paths ...string) *apply.ConflictError {
 	return conflict
 }
 
-func viewOf(server *v1beta1.MCPServer) *view {
-	return &view{server: server, key: key("web"), resolution: newResolution(server)}
+func viewOf(server *v1beta1.MCPServer) *observed.Snapshot {
+	return &observed.Snapshot{Server: server, Key: key("web")}
 }
 
 // carriedOut is what is remembered of a request to take.
@@ -112,14 +114,14 @@ func TestPrintedCommandsTakeNothingForAProgram(t *testing.T) {
 			v1beta1.AnnotationYield: before, v1beta1.AnnotationTake: asked, v1beta1.AnnotationTakeRecord: carriedOut(asked),
 		}
 		v := viewOf(server)
-		v.key = keyIn("-n"+text, "web")
-		object := serverRef(v.key).String()
+		v.Key = keyIn("-n"+text, "web")
+		object := observed.ServerRef(v.Key).String()
 		message := printable.Text(describe(v, contestedWeb(field)))
 		take := between(t, message, "Take ownership: ", ". Leave it: ")
 		yield := between(t, message, ". Leave it: ", ". Or set the same value")
 		want := map[string][][]string{
-			take:  {{"annotate", "-n", v.key.Namespace, object, "--overwrite", "freehold.dev/take=,deployment.apps/web:" + field}},
-			yield: {{"annotate", "-n", v.key.Namespace, object, "--overwrite", "freehold.dev/yield=deployment.apps/web:" + field + "," + before}},
+			take:  {{"annotate", "-n", v.Key.Namespace, object, "--overwrite", "freehold.dev/take=,deployment.apps/web:" + field}},
+			yield: {{"annotate", "-n", v.Key.Namespace, object, "--overwrite", "freehold.dev/yield=deployment.apps/web:" + field + "," + before}},
 		}
 		for command, calls := range want {
 			if diff := cmp.Diff(calls, shelltest.Calls(t, command)); diff != "" {
@@ -131,10 +133,10 @@ func TestPrintedCommandsTakeNothingForAProgram(t *testing.T) {
 
 // A server that ToolHive has made is told how to hand it over.
 func TestPrintedApprovalTakesNothingForAProgram(t *testing.T) {
-	v := &view{key: keyIn("-n $(touch pwned)", "web")}
-	want := [][]string{{"annotate", "-n", v.key.Namespace, serverRef(v.key).String(), "--overwrite", "freehold.dev/takeover=approved"}}
-	if diff := cmp.Diff(want, shelltest.Calls(t, approval(v.key))); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", approval(v.key), diff)
+	v := &observed.Snapshot{Key: keyIn("-n $(touch pwned)", "web")}
+	want := [][]string{{"annotate", "-n", v.Key.Namespace, observed.ServerRef(v.Key).String(), "--overwrite", "freehold.dev/takeover=approved"}}
+	if diff := cmp.Diff(want, shelltest.Calls(t, approval(v.Key))); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", approval(v.Key), diff)
 	}
 }
 
@@ -173,7 +175,7 @@ func TestMessageWithLongNamesIsWhole(t *testing.T) {
 	server := newServer("web")
 	server.Annotations = map[string]string{v1beta1.AnnotationYield: strings.Repeat(".spec.paused ", 1200)}
 	v := viewOf(server)
-	v.key = keyIn(long[:63], long)
+	v.Key = keyIn(long[:63], long)
 	conflict := contestedWeb(`.spec.template.spec.containers[name="mcp"].env[name="` + hostile + `"].value`)
 	conflict.Object.Name, conflict.Fields[0].Owners = long, []ownership.Owner{{Manager: long[:128], Subresource: "scale"}}
 	message := printable.Text(describe(v, conflict))
@@ -195,7 +197,7 @@ func TestYieldIsOfferedForWhatCanBeYielded(t *testing.T) {
 		"one can and one cannot":  {webDeployment, []string{".spec.replicas", ".spec.selector"}, false},
 		"named alike":             {webDeployment, []string{".spec.selectorX"}, true},
 		"a ConfigMap's":           {apply.NewObjectRef(managers.ConfigMap, "shop", "web-runconfig"), []string{".data.runconfig.json"}, false},
-		"of the MCPServer itself": {serverRef(key("web")), []string{".status.message"}, false},
+		"of the MCPServer itself": {observed.ServerRef(key("web")), []string{".status.message"}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			conflict := contestedWeb(test.paths...)

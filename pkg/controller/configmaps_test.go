@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +27,7 @@ import (
 
 // watched are configMaps in a bubble, and whom they woke.
 type watched struct {
-	*configMaps
+	*observed.ReferencedConfigMaps
 	*apiServer
 	ctx    context.Context //nolint:containedctx // that of the watches, for the length of a test
 	cancel context.CancelFunc
@@ -39,14 +41,14 @@ func watching(t *testing.T, objects []runtime.Object, test func(t *testing.T, w 
 	synctest.Test(t, func(t *testing.T) {
 		w := &watched{apiServer: newAPIServer(t, objects...)}
 		w.ctx, w.cancel = context.WithCancel(t.Context())
-		w.configMaps = newConfigMaps(w.core, func(string) *scope { return &scope{clock: clock.RealClock{}} }, func(server cache.ObjectName) {
+		w.ReferencedConfigMaps = observed.NewReferencedConfigMaps(w.core, func(string) *observed.Scope { return &observed.Scope{Clock: clock.RealClock{}} }, func(server cache.ObjectName) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.woken = append(w.woken, server.Name)
 		})
 		test(t, w)
 		w.cancel()
-		w.shutdown()
+		w.Shutdown()
 	})
 }
 
@@ -78,32 +80,32 @@ func key(name string) cache.ObjectName { return cache.NewObjectName("shop", name
 
 func TestConfigMapThatExists(t *testing.T) {
 	watching(t, []runtime.Object{configMap("rules", "1")}, func(t *testing.T, w *watched) {
-		if _, known := w.get("shop", "rules"); known {
+		if _, known := w.Get("shop", "rules"); known {
 			t.Error("a ConfigMap that nobody uses is known")
 		}
 		w.onReads("configmaps", func() error {
 			<-time.After(time.Minute) // an answer that takes its time
 			return nil
 		})
-		w.use(w.ctx, key("web"), "rules", "")
+		w.Use(w.ctx, key("web"), "rules", "")
 		synctest.Wait()
-		if _, known := w.get("shop", "rules"); known {
+		if _, known := w.Get("shop", "rules"); known {
 			t.Error("a ConfigMap is known before it was read")
 		}
 		w.expectWoken(nil, "nothing is known yet")
 		<-time.After(time.Minute)
 		w.expectWoken([]string{"web"}, "it was read")
-		if found, known := w.get("shop", "rules"); !known || found == nil || found.Data["key"] != "1" {
+		if found, known := w.Get("shop", "rules"); !known || found == nil || found.Data["key"] != "1" {
 			t.Errorf("found %v, known %t", found, known)
 		}
 		change(w.apiServer, "rules", func(c *corev1.ConfigMap) { c.Data["key"] = "2" })
 		w.expectWoken([]string{"web"}, "it changed")
-		if found, _ := w.get("shop", "rules"); found == nil || found.Data["key"] != "2" {
+		if found, _ := w.Get("shop", "rules"); found == nil || found.Data["key"] != "2" {
 			t.Errorf("found %v after the change", found)
 		}
 		remove[*corev1.ConfigMap](w.apiServer, "rules")
 		w.expectWoken([]string{"web"}, "it went")
-		if found, known := w.get("shop", "rules"); found != nil || !known {
+		if found, known := w.Get("shop", "rules"); found != nil || !known {
 			t.Errorf("found %v, known %t, after it went", found, known)
 		}
 	})
@@ -112,9 +114,9 @@ func TestConfigMapThatExists(t *testing.T) {
 // The absence of a ConfigMap is news as well, and so is its arrival.
 func TestConfigMapThatDoesNotExist(t *testing.T) {
 	watching(t, nil, func(t *testing.T, w *watched) {
-		w.use(w.ctx, key("web"), "rules")
+		w.Use(w.ctx, key("web"), "rules")
 		w.expectWoken([]string{"web"}, "its absence was established")
-		if found, known := w.get("shop", "rules"); found != nil || !known {
+		if found, known := w.Get("shop", "rules"); found != nil || !known {
 			t.Errorf("found %v, known %t", found, known)
 		}
 		w.add(configMap("rules", "1"))
@@ -124,9 +126,9 @@ func TestConfigMapThatDoesNotExist(t *testing.T) {
 
 func TestConfigMapWithoutAName(t *testing.T) {
 	watching(t, nil, func(t *testing.T, w *watched) {
-		w.use(w.ctx, key("web"), "", "")
+		w.Use(w.ctx, key("web"), "", "")
 		w.expectWoken(nil, "no reference")
-		if found, known := w.get("shop", ""); found != nil || !known {
+		if found, known := w.Get("shop", ""); found != nil || !known {
 			t.Errorf("found %v, known %t; what is not referred to is known not to be", found, known)
 		}
 		if reads := w.reads(); len(reads) != 0 {
@@ -141,27 +143,27 @@ func TestConfigMapWithSeveralUsers(t *testing.T) {
 			<-time.After(time.Minute) // so that the second comes before the answer
 			return nil
 		})
-		w.use(w.ctx, key("a"), "rules")
-		w.use(w.ctx, key("b"), "rules")
+		w.Use(w.ctx, key("a"), "rules")
+		w.Use(w.ctx, key("b"), "rules")
 		<-time.After(time.Minute)
 		w.expectWoken([]string{"a", "b"}, "it was read")
 		if diff := cmp.Diff([]string{"watch configmaps"}, w.reads()); diff != "" {
 			t.Errorf("one watch for both (-want +got):\n%s", diff)
 		}
-		w.use(w.ctx, key("c"), "rules")
-		if _, known := w.get("shop", "rules"); !known {
+		w.Use(w.ctx, key("c"), "rules")
+		if _, known := w.Get("shop", "rules"); !known {
 			t.Error("what is known already is not for a third user")
 		}
-		w.use(w.ctx, key("a")) // not any more
+		w.Use(w.ctx, key("a")) // not any more
 		w.expectWoken(nil, "users came and went")
 		change(w.apiServer, "rules", func(c *corev1.ConfigMap) { c.Data["key"] = "2" })
 		w.expectWoken([]string{"b", "c"}, "it changed")
 
-		w.use(w.ctx, key("b"), "others")
-		w.use(w.ctx, key("c"))
+		w.Use(w.ctx, key("b"), "others")
+		w.Use(w.ctx, key("c"))
 		<-time.After(time.Minute)
 		w.rested()
-		if _, known := w.get("shop", "rules"); known {
+		if _, known := w.Get("shop", "rules"); known {
 			t.Error("it is still watched, without a user")
 		}
 		change(w.apiServer, "rules", func(c *corev1.ConfigMap) { c.Data["key"] = "3" })
@@ -169,10 +171,10 @@ func TestConfigMapWithSeveralUsers(t *testing.T) {
 		w.expectWoken([]string{"b"}, "the one changed and the other came")
 
 		w.reads()
-		w.use(w.ctx, key("a"), "rules")
+		w.Use(w.ctx, key("a"), "rules")
 		<-time.After(time.Minute)
 		w.expectWoken([]string{"a"}, "it is read anew")
-		if found, _ := w.get("shop", "rules"); found == nil || found.Data["key"] != "3" {
+		if found, _ := w.Get("shop", "rules"); found == nil || found.Data["key"] != "3" {
 			t.Errorf("found %v, want what it became meanwhile", found)
 		}
 	})
@@ -181,7 +183,7 @@ func TestConfigMapWithSeveralUsers(t *testing.T) {
 // A watch is of one ConfigMap by its name, not of all.
 func TestConfigMapsAreSelectedByName(t *testing.T) {
 	watching(t, nil, func(t *testing.T, w *watched) {
-		w.use(w.ctx, key("web"), "rules")
+		w.Use(w.ctx, key("web"), "rules")
 		w.rested()
 		requests := w.requested()
 		if len(requests) == 0 {
@@ -254,7 +256,7 @@ func TestMCPServerWithAConfigMap(t *testing.T) {
 		markDeleted(o.apiServer, "web")
 		o.rest()
 		o.took()
-		if _, known := o.configMaps.get("shop", "rules"); known {
+		if _, known := o.configMaps.Get("shop", "rules"); known {
 			t.Error("the ConfigMap of an MCPServer that is gone is still watched")
 		}
 		for _, w := range o.took() {

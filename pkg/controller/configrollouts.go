@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -27,12 +29,12 @@ const DefaultConfigRolloutsAtOnce = 10
 
 // resumeConfigRollouts gives slots to the MCPServers whose proxies are being replaced when the operator starts, as far as they refer to
 // something: an operator before this one may have begun that.
-func (c *Controller) resumeConfigRollouts(s *scope) {
-	for name := range namesIn(s.serverStore) {
-		if !c.caches.serves(name) {
+func (c *Controller) resumeConfigRollouts(s *observed.Scope) {
+	for name := range observed.NamesIn(s.ServerStore) {
+		if !c.caches.Serves(name) {
 			continue
 		}
-		found := c.caches.child(inventory.Proxy.Ref(name.Namespace, name.Name))
+		found := c.caches.Child(inventory.Proxy.Ref(name.Namespace, name.Name))
 		if found == nil || found.Object.GetAnnotations()[v1beta1.AnnotationReferences] == "" {
 			continue
 		}
@@ -54,14 +56,14 @@ func awaitTurn(_ context.Context, p *pass) {
 	if stands {
 		return // No request is sent, so nothing is replaced. To wait for a turn it would keep others waiting for nothing.
 	}
-	turn, acquired := p.configRollouts.acquire(p.key)
+	turn, acquired := p.configRollouts.acquire(p.Key)
 	if acquired {
 		return
 	}
 	p.queued, p.queuedAgain = &turn, refusal != nil
 	result.Intents = slices.DeleteFunc(result.Intents, render.Intent.IsOfProxy)
 	p.held++
-	p.unwritten.Insert(p.deploymentRef())
+	p.unwritten.Insert(p.DeploymentRef())
 	if refusal != nil {
 		p.refused = append(p.refused, refusal) // It is what the author has to resolve, until another attempt has shown that it is over.
 	}
@@ -69,7 +71,7 @@ func awaitTurn(_ context.Context, p *pass) {
 
 // rollsForReference reports whether a proxy that runs is to be replaced, and something that it was made from has changed since.
 func (p *pass) rollsForReference(result *render.Result, template *render.Intent) bool {
-	deployment := p.deployment()
+	deployment := p.Deployment()
 	if deployment == nil || template == nil || len(p.references) == 0 {
 		return false
 	}
@@ -136,13 +138,13 @@ func (p *pass) leaveTurn() (wake time.Duration) {
 	if p.queued != nil {
 		return 0
 	}
-	deployment := p.deployment()
+	deployment := p.Deployment()
 	switch {
-	case deployment == nil, !p.configRollouts.holds(p.key): // In the latter case it may wait for a turn that it needs no more.
-	case isReplaced(deployment, p.proxyPods(), p.now), p.unwritten.Has(p.deploymentRef()) && !slices.ContainsFunc(p.refused, endures):
-		return p.configRollouts.hold(p.key, turnProgress{generation: p.server.Generation, outdated: outdatedProxies(deployment)})
+	case deployment == nil, !p.configRollouts.holds(p.Key): // In the latter case it may wait for a turn that it needs no more.
+	case isReplaced(deployment, p.ProxyPods(), p.Now), p.unwritten.Has(p.DeploymentRef()) && !slices.ContainsFunc(p.refused, endures):
+		return p.configRollouts.hold(p.Key, turnProgress{generation: p.Server.Generation, outdated: outdatedProxies(deployment)})
 	}
-	p.configRollouts.release(p.key)
+	p.configRollouts.release(p.Key)
 	return 0
 }
 
@@ -172,7 +174,7 @@ func (p *pass) tellTurn(o *status.Observation) {
 	o.Delays = append(o.Delays, status.Finding{
 		Condition: v1beta1.ConditionApplied, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonWaitingForTurn,
 		Message: fmt.Sprintf("An object that this MCPServer refers to has changed. Its proxy is replaced when its turn comes: at most %d "+
-			"MCPServers of a namespace are at a time (--config-rollouts-at-once). %s", p.queued.limit, enforced(p.view)),
+			"MCPServers of a namespace are at a time (--config-rollouts-at-once). %s", p.queued.limit, enforced(p.Snapshot)),
 	})
 	o.Unwritten = true
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	"k8s.io/klog/v2"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -18,22 +20,22 @@ import (
 
 // doubts names the children that record newer states of references than this pass knows, each with all that a writer of it would
 // change, and those references.
-func doubts(v *view) (text string, children []apply.ObjectRef, references []string) {
+func doubts(v *observed.Snapshot, known apply.References) (text string, children []apply.ObjectRef, references []string) {
 	var found []string
-	for ref, live := range v.existing() {
-		names := v.references.Ahead(live, v1beta1.AnnotationReferences)
-		if len(names) == 0 || live.GetDeletionTimestamp() != nil || !v.isOwned(ref, live) {
+	for ref, live := range v.Existing() {
+		names := known.Ahead(live, v1beta1.AnnotationReferences)
+		if len(names) == 0 || live.GetDeletionTimestamp() != nil || !v.IsOwned(ref, live) {
 			continue
 		}
 		children, references = append(children, ref), append(references, names...)
-		found = append(found, fmt.Sprintf("%s@%x", ref, v.children[ref].EntriesHash()))
+		found = append(found, fmt.Sprintf("%s@%x", ref, v.Children[ref].EntriesHash()))
 	}
 	if len(found) == 0 {
 		return "", nil, nil
 	}
 	slices.Sort(found)
 	slices.Sort(references)
-	return strings.Join(append(found, v.references.String()), " "), children, slices.Compact(references)
+	return strings.Join(append(found, known.String()), " "), children, slices.Compact(references)
 }
 
 // confirmationBounds bound how often references are read to confirm that they have no newer state.
@@ -43,7 +45,7 @@ var confirmationBounds = priorityqueue.Bounds{Shortest: minBackoff, Longest: max
 // API server has the objects as this cache has them. Then the annotation was forged, or restored from a copy, and would hold the writer
 // back for ever. A confirmation takes a read of each object, so it is repeated after waits that grow.
 func confirmReferences(ctx context.Context, p *pass) {
-	text, children, references := doubts(p.view)
+	text, children, references := doubts(p.Snapshot, p.references)
 	if text == "" {
 		return
 	}
@@ -60,7 +62,7 @@ func confirmReferences(ctx context.Context, p *pass) {
 		if !slices.Contains(references, ours.Name) {
 			continue
 		}
-		theirs, err := p.clients.ReadReference(ctx, p.key.Namespace, ours.Name)
+		theirs, err := p.clients.ReadReference(ctx, p.Key.Namespace, ours.Name)
 		if err != nil {
 			klog.FromContext(ctx).Info("Cannot make sure that a reference is as it was seen", "reference", ours.Name, "err", err)
 			return

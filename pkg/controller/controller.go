@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -94,7 +96,7 @@ type Config struct {
 // Controller works for MCPServers.
 type Controller struct {
 	config  Config
-	caches  *caches
+	caches  *observed.Caches
 	clients *clients
 	applier *apply.Applier
 	tracer  trace.Tracer
@@ -102,7 +104,7 @@ type Controller struct {
 	// syncBackoff says when an MCPServer is looked at again after a pass that could not look at it.
 	syncBackoff *priorityqueue.Backoff[cache.ObjectName]
 	// configMaps are those that MCPServers refer to.
-	configMaps *configMaps
+	configMaps *observed.ReferencedConfigMaps
 	states     serverStates
 	takeovers  *turnLimiter
 	// configRollouts limits the rollouts for changes of objects that MCPServers refer to.
@@ -145,8 +147,8 @@ func New(config Config) (*Controller, error) {
 		return nil, err
 	}
 	applier := apply.NewApplierWithClock(config.Observer, config.Clock)
-	caches, err := newCaches(config.Core, config.Servers, config.Dynamic, config.Namespaces, config.Resync,
-		&reducer{applier: applier, clients: clients}, selecting(config.Selector), config.Clock)
+	caches, err := observed.NewCaches(config.Core, config.Servers, config.Dynamic, config.Namespaces, config.Resync,
+		&observed.Reducer{Applier: applier, Writers: clients.of}, observed.Selecting(config.Selector), config.Clock)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +163,7 @@ func New(config Config) (*Controller, error) {
 	c.queue = priorityqueue.New[cache.ObjectName](queueServers, int(levels), config.Clock)
 	c.takeovers = newTurnLimiter(config.TakeoversAtOnce, config.Clock, c.queue.Add)
 	c.configRollouts = newTurnLimiter(config.ConfigRolloutsAtOnce, config.Clock, c.queue.Add)
-	c.configMaps = newConfigMaps(config.Core, c.caches.scope, c.queue.Add)
+	c.configMaps = observed.NewReferencedConfigMaps(config.Core, c.caches.Scope, c.queue.Add)
 	c.keeper = newConfigKeeper(c)
 	if err := errors.Join(c.addHandlers(), c.keeper.addHandlers()); err != nil {
 		return nil, err
@@ -210,7 +212,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	filling, cancel := context.WithCancel(watching)
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)()
-	if err := c.caches.start(watching, filling, c.wake, func(s *scope) { c.begin(logger, s) }); err != nil {
+	if err := c.caches.Start(watching, filling, c.wake, func(s *observed.Scope) { c.begin(logger, s) }); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -234,13 +236,13 @@ func (c *Controller) Run(ctx context.Context) error {
 }
 
 // begin lets passes over the objects of a namespace begin, whose caches are filled. It wakes those that came too early.
-func (c *Controller) begin(logger klog.Logger, s *scope) {
+func (c *Controller) begin(logger klog.Logger, s *observed.Scope) {
 	c.resumeTakeovers(s)
 	c.resumeConfigRollouts(s)
-	s.filled.Store(true)
-	logger.Info("Filled the caches", "namespace", s.namespace)
-	for name := range namesIn(s.serverStore) {
-		if server := c.caches.server(name); server != nil {
+	s.Filled.Store(true)
+	logger.Info("Filled the caches", "namespace", s.Namespace)
+	for name := range observed.NamesIn(s.ServerStore) {
+		if server := c.caches.Server(name); server != nil {
 			c.enqueue(name, levelOfUnseen(server))
 		}
 	}
@@ -263,13 +265,13 @@ func (c *Controller) next(ctx, watching context.Context) bool {
 	if ctx.Err() != nil {
 		return false // a queue that is shut down still hands out what it holds
 	}
-	if !c.caches.filled(key.Namespace) {
+	if !c.caches.Filled(key.Namespace) {
 		return true // begin wakes it
 	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "MCPServer", key)
 	again := retryBackoff
 	ctx = klog.NewContext(watching, logger)
-	if survive(ctx, nil, func() error { again = c.traced(ctx, key); return nil }) != nil {
+	if observed.Survive(ctx, nil, func() error { again = c.traced(ctx, key); return nil }) != nil {
 		c.takeovers.release(key) // The passes of others have their turns.
 		c.configRollouts.release(key)
 	}
@@ -287,22 +289,22 @@ func (c *Controller) next(ctx, watching context.Context) bool {
 
 // addHandlers makes events wake keys.
 func (c *Controller) addHandlers() error {
-	for _, s := range c.caches.byNamespace {
-		servers := c.handler(managers.MCPServer, s.serverStore.GetStore(), func(obj metav1.Object, to priorityqueue.Level) {
+	for _, s := range c.caches.ByNamespace {
+		servers := c.handler(managers.MCPServer, s.ServerStore.GetStore(), func(obj metav1.Object, to priorityqueue.Level) {
 			c.enqueue(cache.MetaObjectToName(obj), to)
 		})
-		if _, err := s.serverStore.AddEventHandler(persistent(cache.FilteringResourceEventHandler{FilterFunc: c.caches.isSelected, Handler: servers})); err != nil {
+		if _, err := s.ServerStore.AddEventHandler(observed.Persistent(cache.FilteringResourceEventHandler{FilterFunc: c.caches.IsSelected, Handler: servers})); err != nil {
 			return fmt.Errorf("cannot watch MCPServers: %w", err)
 		}
-		if err := s.watchConfigs(c.wake); err != nil {
+		if err := s.WatchConfigs(c.wake); err != nil {
 			return fmt.Errorf("cannot watch what MCPServers refer to: %w", err)
 		}
-		if err := s.watchPods(c.wake); err != nil {
+		if err := s.WatchPods(c.wake); err != nil {
 			return fmt.Errorf("cannot watch pods: %w", err)
 		}
-		for key, store := range s.childStores {
-			kind := key.kind
-			if _, err := store.AddEventHandler(persistent(c.handler(kind, store.GetStore(), func(obj metav1.Object, to priorityqueue.Level) {
+		for key, store := range s.ChildStores {
+			kind := key.Kind
+			if _, err := store.AddEventHandler(observed.Persistent(c.handler(kind, store.GetStore(), func(obj metav1.Object, to priorityqueue.Level) {
 				c.wakeParents(kind, obj, to)
 			}))); err != nil {
 				return fmt.Errorf("cannot watch %s: %w", kind, err)
@@ -319,7 +321,7 @@ func (c *Controller) enqueue(key cache.ObjectName, to priorityqueue.Level) {
 
 // wake queues an MCPServer, if it is this operator's.
 func (c *Controller) wake(key cache.ObjectName) {
-	if c.caches.serves(key) {
+	if c.caches.Serves(key) {
 		c.queue.Add(key)
 	}
 }
@@ -335,45 +337,16 @@ func (c *Controller) handler(kind schema.GroupKind, store cache.Store, wake func
 		// The next pass would find it out as well. That may take long when thousands are created at once, and until then
 		// their versions would be remembered. A store of the kind that a pass does not look into says nothing about the one
 		// that it does.
-		if ref := apply.NewObjectRef(kind, accessor.GetNamespace(), accessor.GetName()); c.caches.store(ref) == store {
+		if ref := apply.NewObjectRef(kind, accessor.GetNamespace(), accessor.GetName()); c.caches.Store(ref) == store {
 			c.applier.WriteTracker().Seen(ref, accessor.GetResourceVersion())
 		}
 		wake(accessor, to)
 	}
-	handler := onEvery(func(obj any) { seen(obj, levelOthers) })
+	handler := observed.OnEvery(func(obj any) { seen(obj, levelOthers) })
 	handler.AddFunc = func(obj any) { seen(obj, levelOfUnseen(obj)) }
 	handler.UpdateFunc = func(before, now any) { seen(now, levelOf(kind, now, before)) }
 	if kind != managers.MCPServer {
-		handler.DeleteFunc = func(obj any) { seen(lastKnown(obj), levelEdits) }
-	}
-	return handler
-}
-
-func onEvery(wake func(obj any)) cache.ResourceEventHandlerFuncs {
-	return cache.ResourceEventHandlerFuncs{
-		AddFunc:    wake,
-		UpdateFunc: func(_, obj any) { wake(obj) },
-		DeleteFunc: func(obj any) { wake(lastKnown(obj)) },
-	}
-}
-
-// lastKnown returns the object of a deletion, as it was known last where the watch has missed its end.
-func lastKnown(obj any) any {
-	if unknown, ok := obj.(cache.DeletedFinalStateUnknown); ok {
-		return unknown.Obj
-	}
-	return obj
-}
-
-// onNews is onEvery, except for updates between states that same calls equal. Any other update wakes for the earlier state as well.
-func onNews[T any](same func(now, before T) bool, wake func(obj any)) cache.ResourceEventHandlerFuncs {
-	handler := onEvery(wake)
-	handler.UpdateFunc = func(before, after any) {
-		old, known := before.(T)
-		if now, ok := after.(T); !known || !ok || !same(now, old) {
-			wake(before)
-			wake(after)
-		}
+		handler.DeleteFunc = func(obj any) { seen(observed.LastKnown(obj), levelEdits) }
 	}
 	return handler
 }
@@ -383,8 +356,23 @@ func onNews[T any](same func(now, before T) bool, wake func(obj any)) cache.Reso
 func (c *Controller) wakeParents(kind schema.GroupKind, obj metav1.Object, to priorityqueue.Level) {
 	for _, name := range inventory.Servers(kind, obj.GetName()) {
 		key := cache.NewObjectName(obj.GetNamespace(), name)
-		if c.caches.serves(key) {
-			c.enqueue(key, max(to, levelOfParent(obj, c.caches.server(key))))
+		if c.caches.Serves(key) {
+			c.enqueue(key, max(to, levelOfParent(obj, c.caches.Server(key))))
 		}
+	}
+}
+
+// awaitInformers returns when all informers have ended, after informersTimeout at the latest: they only read.
+func (c *Controller) awaitInformers() {
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		c.keeper.shutdown()
+		c.configMaps.Shutdown()
+		c.caches.Shutdown()
+	}()
+	select {
+	case <-ended:
+	case <-time.After(informersTimeout):
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -64,8 +66,8 @@ func proxyReady(s *apiServer, name string) {
 	s.t.Helper()
 	change(s, name, func(d *appsv1.Deployment) {
 		d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 1, UpdatedReplicas: 1, ReadyReplicas: 1}
-		if revisionOf(d) == 0 {
-			metav1.SetMetaDataAnnotation(&d.ObjectMeta, annotationRevision, "1")
+		if observed.RevisionOf(d) == 0 {
+			metav1.SetMetaDataAnnotation(&d.ObjectMeta, observed.AnnotationRevision, "1")
 		}
 	})
 }

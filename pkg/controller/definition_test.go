@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,7 +34,7 @@ func defined(kind schema.GroupVersionResource, version string, served bool, esta
 			map[string]any{"type": "NamesAccepted", "status": "True"}, map[string]any{"type": "Established", "status": established},
 		}},
 	}}
-	object.SetAPIVersion(definitions.GroupVersion().String())
+	object.SetAPIVersion(observed.Definitions.GroupVersion().String())
 	object.SetKind("CustomResourceDefinition")
 	object.SetName(kind.GroupResource().String())
 	return object
@@ -41,7 +43,7 @@ func defined(kind schema.GroupVersionResource, version string, served bool, esta
 // define installs a CustomResourceDefinition as an API server does: it is there before it is established.
 func define(t *testing.T, client *dynamicfake.FakeDynamicClient, kind schema.GroupVersionResource) {
 	t.Helper()
-	of := client.Resource(definitions)
+	of := client.Resource(observed.Definitions)
 	if _, err := of.Create(t.Context(), defined(kind, kind.Version, true, "False"), metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +91,7 @@ func withoutProxies(
 func TestUnservedKindIsNotListed(t *testing.T) {
 	withoutProxies(t, nil, func(t *testing.T, client *dynamicfake.FakeDynamicClient, serve func(), proxies func() []string) {
 		<-time.After(time.Hour)
-		if lists, watches := actionsOn(client, "list", remoteProxies.Resource), actionsOn(client, "watch", definitions.Resource); lists != 1 || watches != 1 {
+		if lists, watches := actionsOn(client, "list", remoteProxies.Resource), actionsOn(client, "watch", observed.Definitions.Resource); lists != 1 || watches != 1 {
 			t.Errorf("%d lists and %d watches of the definition within an hour, want 1 and 1", lists, watches)
 		}
 		if found := proxies(); found != nil {
@@ -107,7 +109,7 @@ func TestUnservedKindIsNotListed(t *testing.T) {
 // An API server that lags behind a definition is asked until it serves the kind.
 func TestDefinitionIsAhead(t *testing.T) {
 	ahead := func(client *dynamicfake.FakeDynamicClient) {
-		client.PrependWatchReactor(definitions.Resource, func(clienttesting.Action) (bool, watch.Interface, error) {
+		client.PrependWatchReactor(observed.Definitions.Resource, func(clienttesting.Action) (bool, watch.Interface, error) {
 			events := watch.NewFakeWithChanSize(1, false)
 			events.Add(defined(remoteProxies, "v1beta1", true, "True"))
 			return true, events, nil
@@ -131,7 +133,7 @@ func TestDefinitionIsAhead(t *testing.T) {
 func TestDefinitionCannotBeWatched(t *testing.T) {
 	for name, answer := range map[string]func() (watch.Interface, error){
 		"forbidden": func() (watch.Interface, error) {
-			return nil, apierrors.NewForbidden(definitions.GroupResource(), remoteProxies.GroupResource().String(), nil)
+			return nil, apierrors.NewForbidden(observed.Definitions.GroupResource(), remoteProxies.GroupResource().String(), nil)
 		},
 		"ends": func() (watch.Interface, error) {
 			events := watch.NewFake()
@@ -141,7 +143,7 @@ func TestDefinitionCannotBeWatched(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			refuse := func(client *dynamicfake.FakeDynamicClient) {
-				client.PrependWatchReactor(definitions.Resource, func(clienttesting.Action) (bool, watch.Interface, error) {
+				client.PrependWatchReactor(observed.Definitions.Resource, func(clienttesting.Action) (bool, watch.Interface, error) {
 					events, err := answer()
 					return true, events, err
 				})
@@ -154,7 +156,7 @@ func TestDefinitionCannotBeWatched(t *testing.T) {
 					t.Errorf("%d lists in the second hour, want 8 to 12", lists)
 				}
 				serve()
-				<-time.After(2 * maxUnserved)
+				<-time.After(2 * observed.MaxUnserved)
 				if found := proxies(); !slices.Equal(found, []string{"far"}) {
 					t.Errorf("remote proxies %v", found)
 				}
@@ -164,7 +166,7 @@ func TestDefinitionCannotBeWatched(t *testing.T) {
 }
 
 func TestADefinitionSaysWhetherItsKindIsServed(t *testing.T) {
-	d := newDefinition(nil, nil, remoteProxies)
+	d := observed.NewDefinition(nil, nil, remoteProxies)
 	for name, c := range map[string]struct {
 		found *unstructured.Unstructured
 		want  bool
@@ -175,7 +177,7 @@ func TestADefinitionSaysWhetherItsKindIsServed(t *testing.T) {
 		"not served":      {defined(remoteProxies, "v1beta1", false, "True"), false},
 		"empty":           {&unstructured.Unstructured{}, false},
 	} {
-		if got := d.servedBy(c.found); got != c.want {
+		if got := d.ServedBy(c.found); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -64,7 +64,7 @@ func TestDeletionIsDecided(t *testing.T) {
 				server.Finalizers = append(server.Finalizers, c.finalizer)
 			}
 			v := sees(server, c.children...)
-			v.around = &outskirts{living: map[types.UID]string{"server-other": "other"}}
+			v.Ask = &outskirts{living: map[types.UID]string{"server-other": "other"}}
 			d := decideDeletion(v, c.proved)
 			if diff := cmp.Diff([][]string{c.doomed, c.left}, [][]string{refNames(d.doomed), refNames(d.left)}); diff != "" {
 				t.Errorf("doomed and left (-want +got):\n%s", diff)

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -29,9 +31,9 @@ func (p *pass) end(ctx context.Context) {
 	if !p.answered {
 		return // It was recorded when it began.
 	}
-	found, delays := refusals(p.view, p.refused)
+	found, delays := refusals(p.Snapshot, p.refused)
 	for _, f := range append(found, delays...) {
-		p.recordEvents(p.server, []status.Event{{
+		p.recordEvents(p.Server, []status.Event{{
 			Type: corev1.EventTypeWarning, Reason: v1beta1.EventReasonDeletionHeld, Action: actionDelete, Note: f.Message,
 		}})
 	}
@@ -41,18 +43,18 @@ func (p *pass) end(ctx context.Context) {
 // refer to it; ours to delete are those that lost their reference, unless all were asked to stay behind. Then
 // the finalizer is given up.
 func (p *pass) finalize(ctx context.Context) {
-	if !slices.Contains(p.server.Finalizers, v1beta1.Finalizer) {
+	if !slices.Contains(p.Server.Finalizers, v1beta1.Finalizer) {
 		return
 	}
-	if p.config.Takeover == TakeoverOff && takeover.Held(p.server, "") && !managers.Owns(p.server, managers.Finalizer, "") {
+	if p.config.Takeover == TakeoverOff && takeover.Held(p.Server, "") && !managers.Owns(p.Server, managers.Finalizer, "") {
 		return // It is for ToolHive's operator to do.
 	}
 	if !p.reveal(ctx) {
 		return // What is left of the children has to be known.
 	}
-	deletion := decideDeletion(p.view, p.state.proved)
+	deletion := decideDeletion(p.Snapshot, p.state.proved)
 	for i, ref := range deletion.doomed {
-		out := p.delete(ctx, ref, p.object(ref))
+		out := p.delete(ctx, ref, p.Object(ref))
 		if len(p.refused) > 0 {
 			return
 		}
@@ -67,16 +69,16 @@ func (p *pass) finalize(ctx context.Context) {
 		return // The garbage collector removes its finalizer when it is done, and that is the event that brings us back here.
 	}
 	out := p.write(ctx, managers.Finalizer, apply.Request{
-		Object: serverRef(p.key), Config: toolhivev1beta1ac.MCPServer(p.key.Name, p.key.Namespace), Preconditions: apply.Preconditions{LetGo: true},
+		Object: observed.ServerRef(p.Key), Config: toolhivev1beta1ac.MCPServer(p.Key.Name, p.Key.Namespace), Preconditions: apply.Preconditions{LetGo: true},
 	})
 	if out.Err != nil {
 		return
 	}
 	klog.FromContext(ctx).Info("Released the finalizer")
 	if len(deletion.left) > 0 && !p.state.orphaned {
-		event, command := leftBehind(p.key, deletion.left)
+		event, command := leftBehind(p.Key, deletion.left)
 		klog.FromContext(ctx).Info("Children without an owner reference stay behind", "delete", command)
-		p.recordEvents(p.server, []status.Event{event})
+		p.recordEvents(p.Server, []status.Event{event})
 	}
 }
 
@@ -106,18 +108,18 @@ type deletion struct {
 //
 // A child that a predecessor of the same name has left behind, and that was never written for this one, stays in any case:
 // the user may have asked then for it to stay.
-func decideDeletion(v *view, proved bool) deletion {
-	orphans := slices.Contains(v.server.Finalizers, metav1.FinalizerOrphanDependents)
-	foreground := slices.Contains(v.server.Finalizers, metav1.FinalizerDeleteDependents)
+func decideDeletion(v *observed.Snapshot, proved bool) deletion {
+	orphans := slices.Contains(v.Server.Finalizers, metav1.FinalizerOrphanDependents)
+	foreground := slices.Contains(v.Server.Finalizers, metav1.FinalizerDeleteDependents)
 	d := deletion{orphaned: orphans, collecting: orphans || foreground}
 	var attached, strays []apply.ObjectRef
-	for ref, live := range v.existing() {
+	for ref, live := range v.Existing() {
 		switch {
 		case live.GetDeletionTimestamp() != nil:
-		case metav1.IsControlledBy(live, v.server):
+		case metav1.IsControlledBy(live, v.Server):
 			attached = append(attached, ref)
-		case metav1.GetControllerOf(live) != nil || !v.isOwned(ref, live):
-		case isInherited(v.server, live):
+		case metav1.GetControllerOf(live) != nil || !v.IsOwned(ref, live):
+		case isInherited(v.Server, live):
 			d.left = append(d.left, ref)
 		default:
 			strays = append(strays, ref)
@@ -132,7 +134,7 @@ func decideDeletion(v *view, proved bool) deletion {
 	case len(attached) > 0:
 		first := slices.MinFunc(attached, func(a, b apply.ObjectRef) int { return strings.Compare(a.String(), b.String()) })
 		d.doomed, d.proves = append([]apply.ObjectRef{first}, strays...), true
-	case slices.ContainsFunc(strays, func(ref apply.ObjectRef) bool { return !neverAttached(ref, v.object(ref)) }):
+	case slices.ContainsFunc(strays, func(ref apply.ObjectRef) bool { return !neverAttached(ref, v.Object(ref)) }):
 		d.left = append(d.left, strays...)
 	default:
 		// Of the children that ToolHive has made, the StatefulSet never had a reference. Where no other one is left, the

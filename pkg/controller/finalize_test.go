@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -341,7 +343,7 @@ func TestChildrenLeftBehindAreTold(t *testing.T) {
 // An event has room for so many names. The log has all of them.
 func TestChildrenLeftBehindFitIntoAnEvent(t *testing.T) {
 	server := key(strings.Repeat("w", 63))
-	event, command := leftBehind(server, append(fixed(server), inventory.RunConfig.Ref(server.Namespace, server.Name),
+	event, command := leftBehind(server, append(observed.NamedChildren(server), inventory.RunConfig.Ref(server.Namespace, server.Name),
 		inventory.InlineAuthz.Ref(server.Namespace, server.Name)))
 	if len(event.Note) > 1024 || !strings.Contains(event.Note, " more objects, which the operator's log names)") {
 		t.Errorf("told %v", event)

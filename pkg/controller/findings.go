@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -55,7 +57,7 @@ var refusalReasons = map[apply.Class]string{
 
 // refusals turns refused writes into conditions. Delays are those that pass by themselves as a rule and have not so far.
 // One that has only just begun is left to logs and metrics.
-func refusals(v *view, refused []error) (found, delays []status.Finding) {
+func refusals(v *observed.Snapshot, refused []error) (found, delays []status.Finding) {
 	for _, err := range refused {
 		refusal, ok := errors.AsType[*apply.Refusal](err)
 		if !ok || !refusal.News() {
@@ -130,7 +132,7 @@ var selectorBytes = []int{256, 128, 64, 1}
 
 // describe puts a conflict into one line: the first contested field, its owners, and the ways out. However many fields
 // are contested, and whatever they are called, the commands are complete and settle all of them.
-func describe(v *view, c *apply.ConflictError) (message string) {
+func describe(v *observed.Snapshot, c *apply.ConflictError) (message string) {
 	for _, bytes := range selectorBytes {
 		message = describeWithin(v, c, bytes)
 		if len(printable.Text(message)) <= status.MaxMessage {
@@ -176,7 +178,7 @@ func isDoubtful(server *v1beta1.MCPServer, before *toldStatus, refused []error, 
 	})
 }
 
-func describeWithin(v *view, c *apply.ConflictError, bytes int) string {
+func describeWithin(v *observed.Snapshot, c *apply.ConflictError, bytes int) string {
 	first, what := c.Fields[0], holding(c, min(pathBytes, bytes+len("...")))
 	if len(first.Owners) > 0 && managers.IsToolHive(first.Owners[0].Manager) {
 		return stopToolHive(v, what)
@@ -213,9 +215,9 @@ func holderOf(owner ownership.Owner) string {
 }
 
 // toolHiveManagers returns the managers of ToolHive that own fields of the children.
-func toolHiveManagers(v *view) (names []string) {
-	for ref, live := range v.existing() {
-		if !v.isOwned(ref, live) {
+func toolHiveManagers(v *observed.Snapshot) (names []string) {
+	for ref, live := range v.Existing() {
+		if !v.IsOwned(ref, live) {
 			continue
 		}
 		for _, entry := range live.GetManagedFields() {
@@ -244,13 +246,13 @@ func contestedFields(c *apply.ConflictError, bytes int) []string {
 }
 
 // annotate returns the command that asks for fields to be taken or yielded.
-func annotate(v *view, annotation string, fields []string) string {
-	command := []string{"kubectl", "annotate", "-n", v.key.Namespace, serverRef(v.key).String()}
-	before := v.server.Annotations[annotation]
+func annotate(v *observed.Snapshot, annotation string, fields []string) string {
+	command := []string{"kubectl", "annotate", "-n", v.Key.Namespace, observed.ServerRef(v.Key).String()}
+	before := v.Server.Annotations[annotation]
 	switch {
 	case annotation == v1beta1.AnnotationYield && len(before) > yieldBytes:
 		// It would not fit into a message. The plugin adds to the fields that are already left to others.
-		return shell.Command(append([]string{"kubectl", "freehold", "yield", "-n", v.key.Namespace, "mcpserver/" + v.key.Name}, fields...)...)
+		return shell.Command(append([]string{"kubectl", "freehold", "yield", "-n", v.Key.Namespace, "mcpserver/" + v.Key.Name}, fields...)...)
 	case annotation == v1beta1.AnnotationYield:
 		// What is left to others already stays so.
 		for _, s := range request.Read(before) {
@@ -261,7 +263,7 @@ func annotate(v *view, annotation string, fields []string) string {
 	}
 	text := strings.Join(fields, ",")
 	if annotation == v1beta1.AnnotationTake {
-		text = request.Anew(text, v.resolution.record.IsOf)
+		text = request.Anew(text, request.ReadRecord(v.Server.Annotations[v1beta1.AnnotationTakeRecord]).IsOf)
 	}
 	return shell.Command(append(command, "--overwrite", annotation+"="+text)...)
 }
@@ -270,10 +272,10 @@ func annotate(v *view, annotation string, fields []string) string {
 const maxSource = 64
 
 // claimEvents returns events about fields whose owner changed. Each change is news: it was asked for, or something has gone wrong.
-func claimEvents(v *view, out apply.Outcome) (news []status.Event) {
+func claimEvents(server *v1beta1.MCPServer, r *resolution, out apply.Outcome) (news []status.Event) {
 	// Of the workloads that a predecessor has left, the number of replicas is taken on after the rest.
 	written, ok := apply.ParseSource(out.Replaced)
-	if predecessors := ok && written.UID != v.server.UID && managers.CountsReplicas(out.Writer); out.Replaced != "" && !predecessors {
+	if predecessors := ok && written.UID != server.UID && managers.CountsReplicas(out.Writer); out.Replaced != "" && !predecessors {
 		note := fmt.Sprintf("%s replaced the source of %s: %.*q is not a UID and generation that this MCPServer has had",
 			out.Writer, out.Object, maxSource, out.Replaced)
 		news = append(news, status.Event{Type: corev1.EventTypeWarning, Reason: v1beta1.EventReasonSourceReplaced, Action: "Apply", Note: note})
@@ -294,13 +296,13 @@ func claimEvents(v *view, out apply.Outcome) (news []status.Event) {
 		case apply.CauseUnset:
 			continue // Part of a change that was asked for, of fields that had no owner.
 		case apply.CauseTaken:
-			if !v.resolution.begun {
+			if !r.begun {
 				continue // No user asked for it: a number of replicas is held at one, which StdioReplicaCapped reports, once.
 			}
 			event.Reason = v1beta1.EventReasonFieldsTaken
 			event.Note = fmt.Sprintf("%s took %s of %s from %s", out.Writer, what, out.Object, holderOf(first.From))
 		case apply.CauseInherited:
-			if !v.resolution.takesFrom(out.Object, first.From) {
+			if !r.takesFrom(out.Object, first.From) {
 				continue // A takeover, which the condition TakenOver reports.
 			}
 			event.Reason = v1beta1.EventReasonFieldsTaken

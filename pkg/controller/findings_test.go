@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -147,7 +149,7 @@ func TestLeavingIsOfferedWhereItSettlesTheConflict(t *testing.T) {
 		refusal := refusalOf(apply.ClassConflict)
 		refusal.Writer, refusal.Object = managers.Backend, apply.NewObjectRef(managers.StatefulSet, "shop", "web")
 		conflict := &apply.ConflictError{Refusal: refusal, Fields: []apply.FieldConflict{{Path: path, Owners: []ownership.Owner{{Manager: "kubectl-patch"}}}}}
-		got, _ := refusals(&view{key: key("web"), server: newServer("web"), resolution: newResolution(newServer("web"))}, []error{conflict})
+		got, _ := refusals(&observed.Snapshot{Key: key("web"), Server: newServer("web")}, []error{conflict})
 		if message := got[0].Message; strings.Contains(message, "Leave it: ") != want {
 			t.Errorf("%s: leaving it is offered: %t: %s", path, !want, message)
 		}
@@ -166,7 +168,7 @@ func TestConflictAboutAFieldToRemove(t *testing.T) {
 		conflict := &apply.ConflictError{Refusal: refusal, Fields: []apply.FieldConflict{
 			{Path: path, Owners: []ownership.Owner{{Manager: "kubectl-patch"}}, Removed: removed},
 		}}
-		got, _ := refusals(&view{key: key("web"), server: newServer("web"), resolution: newResolution(newServer("web"))}, []error{conflict})
+		got, _ := refusals(&observed.Snapshot{Key: key("web"), Server: newServer("web")}, []error{conflict})
 		for _, text := range want {
 			if !strings.Contains(got[0].Message, text) {
 				t.Errorf("removed: %t: %q lacks %q", removed, got[0].Message, text)

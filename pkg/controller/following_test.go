@@ -34,7 +34,7 @@ func TestRolloutsAreFollowed(t *testing.T) {
 			}
 		})
 	}
-	process := sees(server, webBackend(server), pod).backendProcess()
+	process := sees(server, webBackend(server), pod).BackendProcess()
 	if process == "" {
 		t.Fatal("there is no process to attach to")
 	}

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -90,9 +92,9 @@ func (u *unwritten) forget(ref apply.ObjectRef) { u.times.Delete(ref) }
 
 // addHandlers makes events wake keys: those of the objects themselves, and those of MCPServers that begin or cease to refer to them.
 func (k *configKeeper) addHandlers() error {
-	for _, s := range k.caches.byNamespace {
-		for kind, store := range s.configStores {
-			if _, err := store.AddEventHandler(persistent(onEvery(func(obj any) {
+	for _, s := range k.caches.ByNamespace {
+		for kind, store := range s.ConfigStores {
+			if _, err := store.AddEventHandler(observed.Persistent(observed.OnEvery(func(obj any) {
 				if object, err := meta.Accessor(obj); err == nil {
 					k.queue.Add(configKey{kind, cache.MetaObjectToName(object)})
 				}
@@ -103,7 +105,7 @@ func (k *configKeeper) addHandlers() error {
 		if k.config.Configs == ConfigsToolHive {
 			continue
 		}
-		if _, err := s.serverStore.AddEventHandler(persistent(onNews(refersAlike, func(obj any) {
+		if _, err := s.ServerStore.AddEventHandler(observed.Persistent(observed.OnNews(refersAlike, func(obj any) {
 			if server, ok := obj.(*v1beta1.MCPServer); ok {
 				for _, named := range configs.Of(&server.Spec) {
 					k.queue.Add(configKey{named.Kind, cache.NewObjectName(server.Namespace, named.Name)})
@@ -122,17 +124,17 @@ func refersAlike(now, before *v1beta1.MCPServer) bool {
 }
 
 // wakeAll wakes the objects of a scope: its MCPServers and their children are known now.
-func (k *configKeeper) wakeAll(s *scope) {
-	for kind := range s.configStores {
+func (k *configKeeper) wakeAll(s *observed.Scope) {
+	for kind := range s.ConfigStores {
 		k.wakeKind(s, kind)
 	}
 }
 
 // wakeGroups wakes the MCPGroups of a scope: it is known now which members they have, or that this cannot be known.
-func (k *configKeeper) wakeGroups(s *scope) { k.wakeKind(s, configs.Group) }
+func (k *configKeeper) wakeGroups(s *observed.Scope) { k.wakeKind(s, configs.Group) }
 
-func (k *configKeeper) wakeKind(s *scope, kind string) {
-	for name := range namesIn(s.configStores[kind]) {
+func (k *configKeeper) wakeKind(s *observed.Scope, kind string) {
+	for name := range observed.NamesIn(s.ConfigStores[kind]) {
 		k.queue.Add(configKey{kind, name})
 	}
 }
@@ -150,13 +152,13 @@ func (k *configKeeper) next(ctx, watching context.Context) bool {
 	if ctx.Err() != nil {
 		return false
 	}
-	if !k.caches.filled(key.Namespace) {
+	if !k.caches.Filled(key.Namespace) {
 		return true // begin wakes it
 	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "kind", key.kind, "object", key.ObjectName)
 	var again time.Duration
 	ctx = klog.NewContext(watching, logger)
-	if err := survive(ctx, nil, func() (err error) { again, err = k.sync(ctx, watching, key); return err }); err != nil {
+	if err := observed.Survive(ctx, nil, func() (err error) { again, err = k.sync(ctx, watching, key); return err }); err != nil {
 		logger.Error(err, "Cannot look at what MCPServers refer to")
 		again = sooner(again, k.backoff.Next(key))
 	} else {
@@ -174,7 +176,7 @@ type configPass struct {
 	row   *managers.Config
 	key   configKey
 	ref   apply.ObjectRef
-	scope *scope
+	scope *observed.Scope
 	// live is the object as it was seen, or as the last write has left it.
 	live metav1.Object
 	// inherit is set when ToolHive's claims pass to us.
@@ -186,9 +188,9 @@ type configPass struct {
 // sync reconciles one object. It returns an error when it could not find out the object's state; again is when to look
 // again, 0 for when there is an event.
 func (k *configKeeper) sync(ctx, watching context.Context, key configKey) (again time.Duration, err error) {
-	p := &configPass{configKeeper: k, row: managers.ConfigOf(v1beta1.Kind(key.kind)), key: key, scope: k.caches.scope(key.Namespace)}
+	p := &configPass{configKeeper: k, row: managers.ConfigOf(v1beta1.Kind(key.kind)), key: key, scope: k.caches.Scope(key.Namespace)}
 	p.ref = apply.NewObjectRef(p.row.GroupKind(), key.Namespace, key.Name)
-	live, current, err := k.applier.GetCurrent(p.ref, p.scope.configStores[key.kind].GetStore())
+	live, current, err := k.applier.GetCurrent(p.ref, p.scope.ConfigStores[key.kind].GetStore())
 	switch {
 	case err != nil:
 		return 0, err

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -235,7 +237,7 @@ func (p *configPass) members() (of members, known bool) {
 			of.entries = append(of.entries, user.name)
 		}
 	}
-	of.forbidden, of.failing = p.referrers.unlisted(p.scope, listForbidden), p.referrers.unlisted(p.scope, listFails)
+	of.forbidden, of.failing = p.referrers.unlisted(p.scope, observed.ListForbidden), p.referrers.unlisted(p.scope, observed.ListFails)
 	if group, ok := p.live.(*v1beta1.MCPGroup); ok {
 		if slices.Contains(of.failing, remoteProxyKind) {
 			of.remoteProxies = slices.Clone(group.Status.RemoteProxies)

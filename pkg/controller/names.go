@@ -6,36 +6,22 @@ package controller
 import (
 	"slices"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
-// fixed returns the references of all objects that may be created for an MCPServer, except those named by their content.
-func fixed(server cache.ObjectName) []apply.ObjectRef {
-	var refs []apply.ObjectRef
-	for _, child := range inventory.Children() {
-		if !child.ByContent {
-			refs = append(refs, child.Ref(server.Namespace, server.Name))
-		}
-	}
-	return refs
-}
-
 // places returns the references of everything that may be made for an MCPServer, with the ConfigMaps that were last wanted.
 func (s *serverState) places(server cache.ObjectName) []apply.ObjectRef {
-	return append(fixed(server), s.configMaps...)
-}
-
-func serverRef(key cache.ObjectName) apply.ObjectRef {
-	return apply.NewObjectRef(managers.MCPServer, key.Namespace, key.Name)
+	return append(observed.NamedChildren(server), s.configMaps...)
 }
 
 // wakeNeighbours wakes the MCPServers that have a child of the same name as an MCPServer has, or had.
 func (c *Controller) wakeNeighbours(server cache.ObjectName) {
-	for _, ref := range fixed(server) {
+	for _, ref := range observed.NamedChildren(server) {
 		for _, neighbour := range c.neighbours(server, ref) {
 			c.queue.Add(neighbour)
 		}
@@ -45,7 +31,7 @@ func (c *Controller) wakeNeighbours(server cache.ObjectName) {
 // neighbours returns the other MCPServers that have a child of the same name as one of an MCPServer's.
 func (c *Controller) neighbours(server cache.ObjectName, child apply.ObjectRef) (found []cache.ObjectName) {
 	for _, name := range inventory.Servers(child.Kind, child.Name) {
-		if neighbour := cache.NewObjectName(server.Namespace, name); neighbour != server && c.caches.serves(neighbour) {
+		if neighbour := cache.NewObjectName(server.Namespace, name); neighbour != server && c.caches.Serves(neighbour) {
 			found = append(found, neighbour)
 		}
 	}
@@ -60,11 +46,11 @@ func (c *Controller) unshared(key cache.ObjectName) []apply.ObjectRef {
 
 // caughtUp reports whether the caches show every write of ours to the MCPServer and its children, deletions included.
 func (c *Controller) caughtUp(key cache.ObjectName, places []apply.ObjectRef) bool {
-	shows := func(ref apply.ObjectRef) bool { return c.applier.WriteTracker().Seen(ref, c.caches.version(ref)) }
+	shows := func(ref apply.ObjectRef) bool { return c.applier.WriteTracker().Seen(ref, c.caches.Version(ref)) }
 	deleted := func(ref apply.ObjectRef) bool {
-		found := c.caches.child(ref)
+		found := c.caches.Child(ref)
 		return found != nil && c.applier.HasDeleted(found.Object)
 	}
-	return shows(serverRef(key)) && !slices.ContainsFunc(places, func(ref apply.ObjectRef) bool { return !shows(ref) || deleted(ref) }) &&
-		!slices.ContainsFunc(c.caches.configs(key), deleted)
+	return shows(observed.ServerRef(key)) && !slices.ContainsFunc(places, func(ref apply.ObjectRef) bool { return !shows(ref) || deleted(ref) }) &&
+		!slices.ContainsFunc(c.caches.ContentNamed(key), deleted)
 }

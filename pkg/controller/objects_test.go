@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
@@ -29,7 +31,7 @@ func controlled(kind, name string, uid types.UID) []metav1.OwnerReference {
 func proxySet(server string, deployment types.UID) *appsv1.ReplicaSet {
 	return &appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{
 		Name: server + "-5d8f9", Namespace: "shop", UID: types.UID("set-of-" + server), Labels: render.ProxySelector(server),
-		OwnerReferences: controlled("Deployment", server, deployment), Annotations: map[string]string{annotationRevision: "1"},
+		OwnerReferences: controlled("Deployment", server, deployment), Annotations: map[string]string{observed.AnnotationRevision: "1"},
 	}}
 }
 

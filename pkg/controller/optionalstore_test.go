@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -40,7 +42,7 @@ func TestRightsToWhatIsReferredToLostAtRunTime(t *testing.T) {
 			t.Errorf("after ten minutes it has failed for %v", lasts)
 		}
 		allowed.Store(true)
-		<-time.After(2*time.Minute + watchWorksAfter)
+		<-time.After(2*time.Minute + observed.WatchWorksAfter)
 		o.expectFailing("reads are allowed")
 	})
 }
@@ -91,7 +93,7 @@ func TestConfigMapThatCannotBeRead(t *testing.T) {
 			t.Errorf("after ten minutes it has failed for %v", lasts)
 		}
 		allowed.Store(true)
-		<-time.After(2*time.Minute + watchWorksAfter)
+		<-time.After(2*time.Minute + observed.WatchWorksAfter)
 		o.expectFailing("reads are allowed")
 
 		allowed.Store(false)
@@ -108,16 +110,18 @@ func TestConfigMapThatCannotBeRead(t *testing.T) {
 func TestAnswerBeforeTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		store := &optionalStore{
+		store := &observed.OptionalStore{
 			SharedIndexInformer: cache.NewSharedIndexInformer(&cache.ListWatch{}, &v1beta1.MCPOIDCConfig{}, 0, cache.Indexers{}),
-			call:                func(_ context.Context, failure listFailure, err error) { t.Errorf("failure %d: %v", failure, err) },
+			Call: func(_ context.Context, failure observed.ListFailure, err error) {
+				t.Errorf("failure %d: %v", failure, err)
+			},
 		}
-		store.settle(listUnserved)
+		store.Settle(observed.ListUnserved)
 		var running sync.WaitGroup
-		store.onceFilled(ctx, &running, func() { t.Error("the cache counts as filled") })
-		<-time.After(2 * listFailsAfter)
-		if failure := store.failure(); failure != listUnserved {
-			t.Errorf("the failure is %d, want %d", failure, listUnserved)
+		store.OnceFilled(ctx, &running, func() { t.Error("the cache counts as filled") })
+		<-time.After(2 * observed.ListFailsAfter)
+		if failure := store.Failure(); failure != observed.ListUnserved {
+			t.Errorf("the failure is %d, want %d", failure, observed.ListUnserved)
 		}
 		cancel()
 		running.Wait()

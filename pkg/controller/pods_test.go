@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -39,18 +41,18 @@ func TestReplicaSetKeepsWhatLeadsToItsDeployment(t *testing.T) {
 			}}}},
 		},
 	}
-	item, err := slim(set)
+	item, err := observed.ReduceDependent(set)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := item.(replicaSet)
-	if again, err := slim(got); err != nil || again != item {
+	got := item.(observed.ReplicaSet)
+	if again, err := observed.ReduceDependent(got); err != nil || again != item {
 		t.Errorf("transformed again: %v, %v", again, err)
 	}
-	if got.deployment() != "deployment-web" || got.server() != key("web") || got.serviceAccount() != "web-proxy-runner" {
-		t.Errorf("Deployment %q, MCPServer %s, ServiceAccount %q", got.deployment(), got.server(), got.serviceAccount())
+	if got.Deployment() != "deployment-web" || got.Server() != key("web") || got.ServiceAccount() != "web-proxy-runner" {
+		t.Errorf("Deployment %q, MCPServer %s, ServiceAccount %q", got.Deployment(), got.Server(), got.ServiceAccount())
 	}
-	if diff := cmp.Diff([]string{"theirs", "web-runconfig"}, got.configMaps()); diff != "" {
+	if diff := cmp.Diff([]string{"theirs", "web-runconfig"}, got.ConfigMaps()); diff != "" {
 		t.Errorf("ConfigMaps (-want +got):\n%s", diff)
 	}
 	if name, err := cache.MetaNamespaceKeyFunc(got); name != "shop/web-5d8f9" || err != nil {
@@ -60,8 +62,8 @@ func TestReplicaSetKeepsWhatLeadsToItsDeployment(t *testing.T) {
 	if err != nil || accessor.GetUID() != "set-of-web" || accessor.GetResourceVersion() != "7" {
 		t.Errorf("identity %v, %v", accessor, err)
 	}
-	bare := trimReplicaSet(&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "alone"}})
-	if bare.deployment() != "" || bare.serviceAccount() != "" || bare.configMaps() != nil {
+	bare := observed.ReducedReplicaSet(&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "alone"}})
+	if bare.Deployment() != "" || bare.ServiceAccount() != "" || bare.ConfigMaps() != nil {
 		t.Errorf("a ReplicaSet of nobody: %q", bare)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -37,13 +39,13 @@ type recovery struct {
 // While the backend does not serve it adds those
 // that fail. Afterwards a pod stays among them, as long as it is as it failed, until it is being deleted: a deletion that was
 // refused is repeated.
-func recoverProxies(v *view, before map[types.UID]failure) (r recovery) {
-	serves := v.backendServes()
+func recoverProxies(v *observed.Snapshot, before map[types.UID]failure) (r recovery) {
+	serves := v.BackendServes()
 	r.failed = map[types.UID]failure{}
 	if !serves {
 		maps.Copy(r.failed, before)
 	}
-	for _, pod := range v.proxyPods() {
+	for _, pod := range v.ProxyPods() {
 		noted, known := before[pod.UID]
 		switch now := runnerRestarts(pod); {
 		case status.Failure(pod) == "":

@@ -6,6 +6,8 @@ package controller
 import (
 	"slices"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
@@ -19,8 +21,10 @@ import (
 
 // pruning decides which children that the MCPServer does not ask for are deleted.
 type pruning struct {
-	*view
+	*observed.Snapshot
 	result *render.Result
+	// references are the objects that the proxy is rendered from besides the MCPServer.
+	references apply.References
 	// unwritten are the objects whose write was refused, or held back, and may have been accepted after all.
 	unwritten sets.Set[apply.ObjectRef]
 	// forged are the children whose sources are newer than the MCPServer and forged.
@@ -35,12 +39,12 @@ type pruning struct {
 // when they change. gone are those that do not exist.
 func (in *pruning) decide() (doomed, gone []apply.ObjectRef) {
 	for _, ref := range in.unwanted() {
-		live := in.object(ref)
+		live := in.Object(ref)
 		switch {
 		case live == nil:
 			gone = append(gone, ref)
-		case !in.isOwned(ref, live), in.inUse(ref):
-		case in.isAhead(live) && !slices.Contains(in.forged, ref):
+		case !in.IsOwned(ref, live), in.inUse(ref):
+		case isAhead(in.Snapshot, in.references, live) && !slices.Contains(in.forged, ref):
 			// An operator that knows a later generation has made it: its templates name it, or will.
 		case ref.Kind == managers.ConfigMap && len(in.result.Held) > 0:
 			// While a reference cannot be used, what the proxy will read is unknown. An operator that has seen it already may
@@ -58,10 +62,10 @@ func (in *pruning) decide() (doomed, gone []apply.ObjectRef) {
 func (in *pruning) unwanted() []apply.ObjectRef {
 	var refs []apply.ObjectRef
 	for _, absent := range in.result.Absent {
-		refs = append(refs, apply.NewObjectRef(absent.Kind, in.key.Namespace, absent.Name))
+		refs = append(refs, apply.NewObjectRef(absent.Kind, in.Key.Namespace, absent.Name))
 	}
-	wanted := wantedConfigs(in.key, in.result.Intents)
-	for _, ref := range in.refs {
+	wanted := wantedConfigs(in.Key, in.result.Intents)
+	for _, ref := range in.Refs {
 		if inventory.Match(ref.Kind, ref.Name).ByContent && !slices.Contains(wanted, ref) {
 			refs = append(refs, ref)
 		}
@@ -87,8 +91,8 @@ func (in *pruning) inUse(ref apply.ObjectRef) bool {
 // Deployment, so that there may be orphans for it to adopt; when it was to be written and may differ from what was seen;
 // and when its controller has not seen it, and may still make ReplicaSets of an earlier template.
 func (in *pruning) observedProxy() *workload.Deployment {
-	deployment := in.deployment()
-	if deployment == nil || in.unwritten.Has(in.deploymentRef()) || deployment.Status.ObservedGeneration < deployment.Generation {
+	deployment := in.Deployment()
+	if deployment == nil || in.unwritten.Has(in.DeploymentRef()) || deployment.Status.ObservedGeneration < deployment.Generation {
 		return nil
 	}
 	return deployment
@@ -96,7 +100,7 @@ func (in *pruning) observedProxy() *workload.Deployment {
 
 // allProxyPods returns the pods of the proxy, and those that may turn out to be.
 func (in *pruning) allProxyPods() []*workload.Pod {
-	return slices.Concat(in.proxyPods(), in.around.unplacedProxyPods(in.key))
+	return slices.Concat(in.ProxyPods(), in.Ask.UnplacedProxyPods(in.Key))
 }
 
 // configInUse reports whether a pod of any revision of the proxy reads a ConfigMap, or would.
@@ -105,18 +109,18 @@ func (in *pruning) configInUse(name string) bool {
 	if deployment == nil {
 		return true
 	}
-	sets := in.around.replicaSets(deployment.Namespace, deployment.UID)
+	sets := in.Ask.ReplicaSets(deployment.Namespace, deployment.UID)
 	return !knowsRevisions(deployment, sets) || slices.Contains(deployment.Template.ConfigMaps, name) ||
-		slices.ContainsFunc(sets, func(set replicaSet) bool { return slices.Contains(set.configMaps(), name) }) ||
+		slices.ContainsFunc(sets, func(set observed.ReplicaSet) bool { return slices.Contains(set.ConfigMaps(), name) }) ||
 		slices.ContainsFunc(in.allProxyPods(), func(pod *workload.Pod) bool { return slices.Contains(pod.ConfigMaps, name) })
 }
 
 // knowsRevisions reports whether the ReplicaSets are all of those that a Deployment had when it was seen. Its cache may be ahead of
 // theirs. The events of ReplicaSets come in the order of their writes, and the present one of a Deployment was written after all
 // others had been created, so where that is known, all are.
-func knowsRevisions(deployment *workload.Deployment, sets []replicaSet) bool {
-	present := revisionOf(deployment)
-	return present > 0 && slices.ContainsFunc(sets, func(set replicaSet) bool { return set.revision() >= present })
+func knowsRevisions(deployment *workload.Deployment, sets []observed.ReplicaSet) bool {
+	present := observed.RevisionOf(deployment)
+	return present > 0 && slices.ContainsFunc(sets, func(set observed.ReplicaSet) bool { return set.Revision() >= present })
 }
 
 // earlierProxies reports whether a proxy with another RunConfig than the wanted one is there or to come. It is the RunConfig
@@ -134,13 +138,13 @@ func (in *pruning) earlierProxies() bool {
 
 // accountInUse reports whether a pod of the backend has a ServiceAccount, or would.
 func (in *pruning) accountInUse(account string) bool {
-	set := in.statefulSet()
-	if set == nil || in.unwritten.Has(in.statefulSetRef()) || set.Status.ObservedGeneration < set.Generation {
+	set := in.StatefulSet()
+	if set == nil || in.unwritten.Has(in.StatefulSetRef()) || set.Status.ObservedGeneration < set.Generation {
 		return true
 	}
 	if set.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType && set.Status.CurrentRevision != set.Status.UpdateRevision {
 		return true // A pod that is deleted may come back as it was: behind a partition, or before its turn.
 	}
 	return set.Template.ServiceAccount == account ||
-		slices.ContainsFunc(in.backendPods(), func(pod *workload.Pod) bool { return pod.ServiceAccount == account })
+		slices.ContainsFunc(in.BackendPods(), func(pod *workload.Pod) bool { return pod.ServiceAccount == account })
 }

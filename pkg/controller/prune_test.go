@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -35,14 +37,16 @@ func (o *operating) roll(revision string) {
 	o.add(&appsv1.ReplicaSet{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: name, Namespace: "shop", UID: types.UID(name), Labels: render.ProxySelector("web"),
-			OwnerReferences: controlled("Deployment", "web", deployment.UID), Annotations: map[string]string{annotationRevision: revision},
+			OwnerReferences: controlled("Deployment", "web", deployment.UID), Annotations: map[string]string{observed.AnnotationRevision: revision},
 		},
 		Spec: appsv1.ReplicaSetSpec{Template: *deployment.Spec.Template.DeepCopy()},
 	})
 	pod := proxyPod("web", render.ProxySelector("web"))
 	pod.Name, pod.OwnerReferences, pod.Spec = name+"-x", controlled("ReplicaSet", name, types.UID(name)), *deployment.Spec.Template.Spec.DeepCopy()
 	o.add(pod)
-	change(o.apiServer, "web", func(d *appsv1.Deployment) { metav1.SetMetaDataAnnotation(&d.ObjectMeta, annotationRevision, revision) })
+	change(o.apiServer, "web", func(d *appsv1.Deployment) {
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, observed.AnnotationRevision, revision)
+	})
 	o.rest()
 	proxyReady(o.apiServer, "web")
 	o.rest()

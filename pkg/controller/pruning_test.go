@@ -6,6 +6,8 @@ package controller
 import (
 	"testing"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -50,27 +52,27 @@ func TestPruningIsDecided(t *testing.T) {
 		"pods are to be replaced":   {proxy: func(d *appsv1.Deployment) { d.Status.Replicas = 2 }, want: []string{account, config}},
 		"the template is not seen":  {proxy: func(d *appsv1.Deployment) { d.Generation++ }, want: []string{account}},
 		"the proxy was refused":     {change: func(in *pruning) { in.unwritten.Insert(webDeployment) }, want: []string{account}},
-		"the backend was refused":   {change: func(in *pruning) { in.unwritten.Insert(in.statefulSetRef()) }, want: []string{service, config}},
+		"the backend was refused":   {change: func(in *pruning) { in.unwritten.Insert(in.StatefulSetRef()) }, want: []string{service, config}},
 		"the backend is not seen":   {set: func(s *appsv1.StatefulSet) { s.Generation++ }, want: []string{service, config}},
 		"the backend is rolling":    {set: func(s *appsv1.StatefulSet) { s.Status.UpdateRevision = "2" }, want: []string{service, config}},
 		"the backend's template":    {set: func(s *appsv1.StatefulSet) { s.Spec.Template.Spec.ServiceAccountName = "web-sa" }, want: []string{service, config}},
-		"there is no proxy":         {change: func(in *pruning) { delete(in.children, webDeployment) }, want: []string{account}},
+		"there is no proxy":         {change: func(in *pruning) { delete(in.Children, webDeployment) }, want: []string{account}},
 		"a revision to return to":   {change: inRevision(earlierConfig), want: []string{service, account}},
 		"another revision":          {change: inRevision("other"), want: []string{service, account, config}},
 		"a revision is not seen":    {proxy: ofRevision("2"), want: []string{service, account}},
-		"no revision is seen":       {change: func(in *pruning) { in.around = &outskirts{} }, want: []string{service, account}},
+		"no revision is seen":       {change: func(in *pruning) { in.Ask = &outskirts{} }, want: []string{service, account}},
 		"it has no revision":        {proxy: func(d *appsv1.Deployment) { d.Annotations = nil }, want: []string{service, account}},
 		"it is back at an earlier":  {proxy: ofRevision("2"), change: inRevisionOf("2", "other"), want: []string{service, account, config}},
 		"its revision is no number": {proxy: ofRevision("1/2"), want: []string{service, account}},
 		"a pod reads it":            {change: inPod(reads(wantedConfig, earlierConfig)), want: []string{service, account}},
 		"a pod of an earlier proxy": {change: inPod(reads("other")), want: []string{account, config}},
 		"a pod that may be one": {change: func(in *pruning) {
-			in.around = &outskirts{sets: []replicaSet{presentSet()}, unplaced: []*workload.Pod{workload.PodOf(&corev1.Pod{Spec: reads(earlierConfig)})}}
+			in.Ask = &outskirts{sets: []observed.ReplicaSet{presentSet()}, unplaced: []*workload.Pod{workload.PodOf(&corev1.Pod{Spec: reads(earlierConfig)})}}
 		}, want: []string{account}},
 		"a pod has the account": {change: func(in *pruning) {
-			pod := backendPod(in.server, "uid")
+			pod := backendPod(in.Server, "uid")
 			pod.Spec.ServiceAccountName = "web-sa"
-			in.pods["set-web"] = []*workload.Pod{workload.PodOf(pod)}
+			in.Pods["set-web"] = []*workload.Pod{workload.PodOf(pod)}
 		}, want: []string{service, config}},
 		"a reference cannot be used":    {change: func(in *pruning) { in.result.Held = []render.Problem{{}} }, want: []string{service, account}},
 		"written at a later generation": {old: ofGeneration2},
@@ -101,7 +103,7 @@ func TestPruningIsDecided(t *testing.T) {
 				objects = append(objects, old)
 			}
 			in := pruning{
-				view: sees(server, objects...), unwritten: sets.New[apply.ObjectRef](),
+				Snapshot: sees(server, objects...), unwritten: sets.New[apply.ObjectRef](),
 				result: &render.Result{
 					Intents: []render.Intent{{Writer: managers.RunConfig, Kind: managers.ConfigMap, Name: wantedConfig}},
 					Absent: []render.ObjectRef{
@@ -111,7 +113,7 @@ func TestPruningIsDecided(t *testing.T) {
 					},
 				},
 			}
-			in.around = &outskirts{sets: []replicaSet{presentSet()}}
+			in.Ask = &outskirts{sets: []observed.ReplicaSet{presentSet()}}
 			if c.change != nil {
 				c.change(&in)
 			}
@@ -127,18 +129,20 @@ func TestPruningIsDecided(t *testing.T) {
 }
 
 // presentSet is the ReplicaSet of the first revision.
-func presentSet() replicaSet { return setOfRevision("1", wantedConfig) }
+func presentSet() observed.ReplicaSet { return setOfRevision("1", wantedConfig) }
 
-func setOfRevision(revision, config string) replicaSet {
+func setOfRevision(revision, config string) observed.ReplicaSet {
 	set := proxySet("web", "deployment-web")
-	set.Annotations = map[string]string{annotationRevision: revision}
+	set.Annotations = map[string]string{observed.AnnotationRevision: revision}
 	set.Spec.Template.Spec = reads(config)
-	return trimReplicaSet(set)
+	return observed.ReducedReplicaSet(set)
 }
 
 // ofRevision says which one the Deployment is at.
 func ofRevision(revision string) func(*appsv1.Deployment) {
-	return func(d *appsv1.Deployment) { metav1.SetMetaDataAnnotation(&d.ObjectMeta, annotationRevision, revision) }
+	return func(d *appsv1.Deployment) {
+		metav1.SetMetaDataAnnotation(&d.ObjectMeta, observed.AnnotationRevision, revision)
+	}
 }
 
 func inRevision(config string) func(*pruning) { return inRevisionOf("", config) }
@@ -146,13 +150,13 @@ func inRevision(config string) func(*pruning) { return inRevisionOf("", config) 
 // inRevisionOf adds a ReplicaSet of another revision that reads a ConfigMap.
 func inRevisionOf(revision, config string) func(*pruning) {
 	return func(in *pruning) {
-		in.around = &outskirts{sets: []replicaSet{presentSet(), setOfRevision(revision, config)}}
+		in.Ask = &outskirts{sets: []observed.ReplicaSet{presentSet(), setOfRevision(revision, config)}}
 	}
 }
 
 func inPod(spec corev1.PodSpec) func(*pruning) {
 	return func(in *pruning) {
-		in.pods["deployment-web"] = []*workload.Pod{workload.PodOf(&corev1.Pod{Spec: spec})}
+		in.Pods["deployment-web"] = []*workload.Pod{workload.PodOf(&corev1.Pod{Spec: spec})}
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -147,31 +149,31 @@ type referrers struct {
 	server discovery.ServerResourcesInterface
 	wake   func(key configKey)
 	// wakeGroups is called when more is known of the members of the groups of a scope.
-	wakeGroups func(s *scope)
+	wakeGroups func(s *observed.Scope)
 	running    sync.WaitGroup
 
 	mu      sync.Mutex
-	watched map[*scope][]*referrerStore
+	watched map[*observed.Scope][]*referrerStore
 }
 
 // referrerStore is the cache of one kind.
 type referrerStore struct {
 	*referrerKind
-	*optionalStore
+	*observed.OptionalStore
 }
 
 // notCounted are why the objects of a kind are not counted: there are none, or the operator is not allowed to know.
-var notCounted = map[listFailure]string{
-	listUnserved: "the CustomResourceDefinition is not installed", listForbidden: "the operator is not allowed to list them",
+var notCounted = map[observed.ListFailure]string{
+	observed.ListUnserved: "the CustomResourceDefinition is not installed", observed.ListForbidden: "the operator is not allowed to list them",
 }
 
 // newReferrers returns caches that have not begun. A nil client makes none.
-func newReferrers(client dynamic.Interface, server discovery.ServerResourcesInterface, wake func(key configKey), wakeGroups func(s *scope)) *referrers {
-	return &referrers{client: client, server: server, wake: wake, wakeGroups: wakeGroups, watched: map[*scope][]*referrerStore{}}
+func newReferrers(client dynamic.Interface, server discovery.ServerResourcesInterface, wake func(key configKey), wakeGroups func(s *observed.Scope)) *referrers {
+	return &referrers{client: client, server: server, wake: wake, wakeGroups: wakeGroups, watched: map[*observed.Scope][]*referrerStore{}}
 }
 
 // watch begins to watch the namespaces of a scope, once, until the context ends.
-func (r *referrers) watch(ctx context.Context, s *scope) {
+func (r *referrers) watch(ctx context.Context, s *observed.Scope) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, begun := r.watched[s]; begun || r.client == nil {
@@ -190,23 +192,23 @@ func (r *referrers) watch(ctx context.Context, s *scope) {
 }
 
 // begin begins to watch one kind.
-func (r *referrers) begin(ctx context.Context, s *scope, of *referrerKind) (*referrerStore, error) {
-	indexers := cache.Indexers{serversByReference: func(obj any) (keys []string, _ error) {
+func (r *referrers) begin(ctx context.Context, s *observed.Scope, of *referrerKind) (*referrerStore, error) {
+	indexers := cache.Indexers{observed.ServersByReference: func(obj any) (keys []string, _ error) {
 		if found, ok := obj.(*referrer); ok {
 			for _, named := range found.to {
-				keys = append(keys, referenceKey(named.Kind, found.Namespace, named.Name))
+				keys = append(keys, observed.ReferenceKey(named.Kind, found.Namespace, named.Name))
 			}
 		}
 		return keys, nil
 	}}
-	informer := dynamicinformer.NewFilteredDynamicInformer(r.client, of.gvr(), s.namespace, 0, indexers, nil).Informer()
-	store := &referrerStore{of, &optionalStore{
-		SharedIndexInformer: informer, definition: newDefinition(r.client, r.server, of.gvr()), record: s.record(of.kind, informer),
+	informer := dynamicinformer.NewFilteredDynamicInformer(r.client, of.gvr(), s.Namespace, 0, indexers, nil).Informer()
+	store := &referrerStore{of, &observed.OptionalStore{
+		SharedIndexInformer: informer, Definition: observed.NewDefinition(r.client, r.server, of.gvr()), Record: s.Record(of.kind, informer),
 	}}
-	if err := informer.SetTransform(surviving(of.reduce)); err != nil {
+	if err := informer.SetTransform(observed.Surviving(of.reduce)); err != nil {
 		return nil, err
 	}
-	if _, err := informer.AddEventHandler(persistent(onNews(func(now, before *referrer) bool {
+	if _, err := informer.AddEventHandler(observed.Persistent(observed.OnNews(func(now, before *referrer) bool {
 		return (now.DeletionTimestamp == nil) == (before.DeletionTimestamp == nil) && slices.Equal(now.to, before.to)
 	}, func(obj any) {
 		if found, ok := obj.(*referrer); ok {
@@ -217,7 +219,7 @@ func (r *referrers) begin(ctx context.Context, s *scope, of *referrerKind) (*ref
 	}))); err != nil {
 		return nil, err
 	}
-	if err := store.onFailure(func(ctx context.Context, failure listFailure, _ error) {
+	if err := store.OnFailure(func(ctx context.Context, failure observed.ListFailure, _ error) {
 		cause, uncounted := notCounted[failure]
 		if !uncounted {
 			cause = "the API server does not list them for now"
@@ -228,27 +230,27 @@ func (r *referrers) begin(ctx context.Context, s *scope, of *referrerKind) (*ref
 		return nil, err
 	}
 	r.running.Go(func() { informer.RunWithContext(ctx) })
-	store.onceFilled(ctx, &r.running, func() { r.wakeGroups(s) })
+	store.OnceFilled(ctx, &r.running, func() { r.wakeGroups(s) })
 	return store, nil
 }
 
-func (r *referrers) of(s *scope) []*referrerStore {
+func (r *referrers) of(s *observed.Scope) []*referrerStore {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.watched[s]
 }
 
 // known reports whether each cache of a scope that may have members of groups is filled, or known not to fill.
-func (r *referrers) known(s *scope) bool {
+func (r *referrers) known(s *observed.Scope) bool {
 	return !slices.ContainsFunc(r.of(s), func(store *referrerStore) bool {
-		return store.refersTo(configs.Group) && !store.HasSynced() && store.failure() == listable
+		return store.refersTo(configs.Group) && !store.HasSynced() && store.Failure() == observed.Listable
 	})
 }
 
 // unlisted returns the kinds that have members of groups and cannot be listed for one reason.
-func (r *referrers) unlisted(s *scope, reason listFailure) (kinds []string) {
+func (r *referrers) unlisted(s *observed.Scope, reason observed.ListFailure) (kinds []string) {
 	for _, store := range r.of(s) {
-		if store.refersTo(configs.Group) && store.failure() == reason {
+		if store.refersTo(configs.Group) && store.Failure() == reason {
 			kinds = append(kinds, store.kind)
 		}
 	}
@@ -260,9 +262,9 @@ type user struct{ kind, name string }
 
 // referring returns the objects that refer to this one, as the caches show them, except those being deleted: they render nothing any more.
 func (p *configPass) referring() (users []user) {
-	key := referenceKey(p.key.kind, p.key.Namespace, p.key.Name)
+	key := observed.ReferenceKey(p.key.kind, p.key.Namespace, p.key.Name)
 	add := func(kind string, store cache.SharedIndexInformer) {
-		items, err := store.GetIndexer().ByIndex(serversByReference, key)
+		items, err := store.GetIndexer().ByIndex(observed.ServersByReference, key)
 		if err != nil {
 			return
 		}
@@ -272,7 +274,7 @@ func (p *configPass) referring() (users []user) {
 			}
 		}
 	}
-	add(v1beta1.MCPServerKind, p.scope.serverStore)
+	add(v1beta1.MCPServerKind, p.scope.ServerStore)
 	for _, store := range p.referrers.of(p.scope) {
 		add(store.kind, store)
 	}
@@ -315,7 +317,7 @@ func (p *configPass) listUsers(ctx context.Context) ([]string, error) {
 		}
 		found, err := p.config.Dynamic.Resource(of.gvr()).Namespace(p.key.Namespace).List(ctx, metav1.ListOptions{}) //nolint:forbidigo // A lister may be behind.
 		switch {
-		case apierrors.IsNotFound(err) && isUnserved(p.config.Servers.Discovery(), of.gvr()), apierrors.IsForbidden(err):
+		case apierrors.IsNotFound(err) && observed.IsUnserved(p.config.Servers.Discovery(), of.gvr()), apierrors.IsForbidden(err):
 			continue // Not counted, which the log says.
 		case err != nil:
 			return nil, err

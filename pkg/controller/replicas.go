@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -25,7 +27,7 @@ import (
 
 // scaling decides about the number of pods of one workload.
 type scaling struct {
-	*view
+	*observed.Snapshot
 	workload *inventory.Child
 	result   *render.Result
 	// wait is for how long a number that another field manager keeps setting is left alone.
@@ -47,12 +49,12 @@ type scaled struct {
 
 // decide has the number written as render.Result.Scale says.
 func (in *scaling) decide() scaled {
-	ref := in.workload.Ref(in.key.Namespace, in.key.Name)
-	live := in.object(ref)
+	ref := in.workload.Ref(in.Key.Namespace, in.Key.Name)
+	live := in.Object(ref)
 	if live == nil {
 		return scaled{absent: true} // The workload itself was refused, or waits; a number of replicas alone does not make one.
 	}
-	if !in.isOwned(ref, live) {
+	if !in.IsOwned(ref, live) {
 		return scaled{absent: true} // Its main writer has reported that.
 	}
 	number := replicasOf(live)
@@ -69,7 +71,7 @@ func (in *scaling) decide() scaled {
 	if in.wait > 0 {
 		return scaled{wait: in.wait, report: report}
 	}
-	if owner.ours && len(owner.others) == 0 && toldCapping(in.server) != nil {
+	if owner.ours && len(owner.others) == 0 && toldCapping(in.Server) != nil {
 		report = nil // An earlier pass took the number, reported from which manager, and was too late to set it back.
 	}
 	request.Take = func(_ ownership.Owner, path fieldpath.Path) bool { return render.IsReplicas(path) }

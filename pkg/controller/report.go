@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -30,20 +32,20 @@ import (
 // owned as well, in Stalled.
 func compose(ctx context.Context, t *takingOver, w apply.Writer, o status.Observation, now time.Time) (v1beta1.MCPServerStatus, status.Observation) {
 	next := status.Compute(o, now)
-	conflict := excludedFrom(ctx, t, w, statusRequest(t, status.Intent(t.server, next))).Conflict
+	conflict := excludedFrom(ctx, t, w, statusRequest(t, status.Intent(t.Server, next))).Conflict
 	if conflict == nil {
 		return next, o
 	}
 	finding := status.Finding{
 		Condition: v1beta1.ConditionFieldsOwned, Status: metav1.ConditionFalse,
-		Reason: refusalReasons[apply.ClassConflict], Message: describe(t.view, conflict),
+		Reason: refusalReasons[apply.ClassConflict], Message: describe(t.Snapshot, conflict),
 	}
 	o.Contested = append(o.Contested, finding)
 	next = status.Compute(o, now)
 	// Now that it reports them, it may be in conflict itself.
-	conflict = excludedFrom(ctx, t, w, statusRequest(t, status.Intent(t.server, next))).Conflict
+	conflict = excludedFrom(ctx, t, w, statusRequest(t, status.Intent(t.Server, next))).Conflict
 	if conflict != nil && slices.ContainsFunc(conflict.Fields, isFieldsOwned) {
-		finding.Condition, finding.Status, finding.Message = v1beta1.ConditionStalled, metav1.ConditionTrue, describe(t.view, conflict)
+		finding.Condition, finding.Status, finding.Message = v1beta1.ConditionStalled, metav1.ConditionTrue, describe(t.Snapshot, conflict)
 		o.Contested = append(o.Contested, finding)
 		next = status.Compute(o, now)
 	}
@@ -86,10 +88,10 @@ func isFieldsOwned(f apply.FieldConflict) bool {
 // statusRequest returns a request to write the status, without its Excluded; nil names nothing.
 func statusRequest(t *takingOver, config *toolhivev1beta1ac.MCPServerApplyConfiguration) apply.Request {
 	if config == nil {
-		config = toolhivev1beta1ac.MCPServer(t.key.Name, t.key.Namespace)
+		config = toolhivev1beta1ac.MCPServer(t.Key.Name, t.Key.Namespace)
 	}
-	ref := serverRef(t.key)
-	req := apply.Request{Object: ref, Config: runtime.ApplyConfiguration(config), Observed: apply.Observed{Live: t.object(ref)}}
+	ref := observed.ServerRef(t.Key)
+	req := apply.Request{Object: ref, Config: runtime.ApplyConfiguration(config), Observed: apply.Observed{Live: t.Object(ref)}}
 	t.inheritServer(managers.Status, &req)
 	return req
 }

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	appsv1 "k8s.io/api/apps/v1"
@@ -158,7 +160,7 @@ func TestRightsMissingAtTheStart(t *testing.T) {
 		defer o.end()
 		<-time.After(10 * time.Minute)
 		var want []FailingWatch
-		for _, kind := range RequiredKinds() {
+		for _, kind := range observed.RequiredKinds() {
 			if kind != v1beta1.MCPServerKind {
 				want = append(want, FailingWatch{Kind: kind, Namespace: "market"})
 			}
@@ -170,7 +172,7 @@ func TestRightsMissingAtTheStart(t *testing.T) {
 			}
 		}
 		allow()
-		<-time.After(2*time.Minute + watchWorksAfter)
+		<-time.After(2*time.Minute + observed.WatchWorksAfter)
 		o.expectFailing("reads are allowed")
 	})
 }
@@ -195,7 +197,7 @@ func TestKindThatIsNeverListed(t *testing.T) {
 			t.Errorf("after ten minutes it has failed for %v", lasts)
 		}
 		mended.Store(true)
-		<-time.After(2*time.Minute + watchWorksAfter)
+		<-time.After(2*time.Minute + observed.WatchWorksAfter)
 		o.expectFailing("lists come")
 	})
 }
@@ -255,24 +257,24 @@ func TestWatchesThatEndAreNoFailure(t *testing.T) {
 // A failure is news once, and once more when its reason is another one, and again when it comes back.
 func TestFailureIsNewsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &watchRecord{filled: func() bool { return true }}
+		s := &observed.WatchRecord{Filled: func() bool { return true }}
 		for i, step := range []struct {
-			reason listFailure
+			reason observed.ListFailure
 			after  time.Duration
 			news   bool
 		}{
-			{listForbidden, 0, true},
-			{listForbidden, time.Minute, false},
-			{listUnserved, time.Minute, true},
-			{listUnserved, time.Minute, false},
-			{listUnserved, watchWorksAfter + time.Second, true},
+			{observed.ListForbidden, 0, true},
+			{observed.ListForbidden, time.Minute, false},
+			{observed.ListUnserved, time.Minute, true},
+			{observed.ListUnserved, time.Minute, false},
+			{observed.ListUnserved, observed.WatchWorksAfter + time.Second, true},
 		} {
 			<-time.After(step.after)
-			if news := s.note(time.Now(), step.reason); news != step.news {
+			if news := s.Note(time.Now(), step.reason); news != step.news {
 				t.Errorf("attempt %d is news: %t, want %t", i, news, step.news)
 			}
 		}
-		if lasts, fails := s.failing(time.Now()); lasts != 0 || !fails {
+		if lasts, fails := s.Failing(time.Now()); lasts != 0 || !fails {
 			t.Errorf("a failure that has come back lasts %v, fails: %t", lasts, fails)
 		}
 	})

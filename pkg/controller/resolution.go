@@ -44,14 +44,16 @@ type resolution struct {
 	unyielded bool
 }
 
-func newResolution(server *v1beta1.MCPServer) *resolution {
+func newResolution(server *v1beta1.MCPServer, state *serverState) *resolution {
 	r := &resolution{
 		previous: server.Status.Conditions,
+		told:     state.told,
 		take:     request.New(server.Annotations[v1beta1.AnnotationTake]),
 		record:   request.ReadRecord(server.Annotations[v1beta1.AnnotationTakeRecord]),
 		yield:    request.New(server.Annotations[v1beta1.AnnotationYield]),
 	}
-	r.begun = !r.take.Empty() && r.record.IsOf(r.take.Text)
+	r.begun = !r.take.Empty() && r.record.IsOf(r.take.Text) && !state.taken.withdrawn
+	r.done = func(object apply.ObjectRef, path string) bool { return state.taken.has(r.record.Request, object, path) }
 	r.yields = make([]bool, len(r.yield.Entries))
 	return r
 }
@@ -75,7 +77,7 @@ func (r *resolution) complete(req *apply.Request) {
 	req.Yield = r.yield.Yields(object, req.Yield)
 	if r.begun && len(r.record.Claims) > 0 {
 		req.Take = func(from ownership.Owner, path fieldpath.Path) bool {
-			return r.take.Owned(object, path, from) && r.takes(object, from) && (r.done == nil || !r.done(object, path.String()))
+			return r.take.Owned(object, path, from) && r.takes(object, from) && !r.done(object, path.String())
 		}
 	}
 }
@@ -168,7 +170,7 @@ func (r *resolution) claimedAgain(conflict *apply.ConflictError) bool { return r
 // fits reports whether the request selects a field of a conflict that this process has not taken, and whose claim is recorded or not.
 func (r *resolution) fits(conflict *apply.ConflictError, recorded bool) bool {
 	return slices.ContainsFunc(conflict.Fields, func(f apply.FieldConflict) bool {
-		return (r.done == nil || !r.done(conflict.Object, f.Path)) && slices.ContainsFunc(f.Owners, func(o ownership.Owner) bool {
+		return !r.done(conflict.Object, f.Path) && slices.ContainsFunc(f.Owners, func(o ownership.Owner) bool {
 			return r.takes(conflict.Object, o) == recorded && r.take.Contested(conflict.Object, f.Path, o)
 		})
 	})

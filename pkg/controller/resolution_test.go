@@ -82,7 +82,7 @@ func TestWhatIsYieldable(t *testing.T) {
 
 // A request to yield reaches every writer, beside what the writer leaves to others by itself.
 func TestYieldIsAddedToRequests(t *testing.T) {
-	r := newResolution(asking("", "deployment.apps/web:.metadata.labels,.spec.selector"))
+	r := newResolution(asking("", "deployment.apps/web:.metadata.labels,.spec.selector"), &serverState{})
 	own := apply.Request{Object: webDeployment, Ownership: apply.Ownership{Yield: render.IsReplicas}}
 	r.complete(&own)
 	for path, want := range map[string]bool{
@@ -212,7 +212,7 @@ func TestFindingsAboutRequests(t *testing.T) {
 		"not yet known, and new": {server: asking("a", ".spec.paused"), incomplete: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newResolution(test.server)
+			r := newResolution(test.server, &serverState{})
 			r.done = func(apply.ObjectRef, string) bool { return test.done }
 			r.told.known = test.known
 			for _, path := range test.left {
@@ -232,10 +232,10 @@ func TestFindingsAboutRequests(t *testing.T) {
 // Ten thousand entries make a short message that says that they are not all read.
 func TestTooManyEntriesAreRefused(t *testing.T) {
 	many := strings.Repeat(".spec.paused,", 10000)
-	r := newResolution(asking("", many))
+	r := newResolution(asking("", many), &serverState{})
 	r.note(apply.Outcome{Object: webDeployment, Left: fieldpath.NewSet(pathOf(t, ".spec.paused"))})
 	server := recorded(many, "what there was", nil)
-	for _, f := range append(r.findings(true, nil, false), newResolution(server).findings(true, nil, false)...) {
+	for _, f := range append(r.findings(true, nil, false), newResolution(server, &serverState{}).findings(true, nil, false)...) {
 		if f.Status != metav1.ConditionFalse || f.Reason != v1beta1.ReasonTooManyEntries || len(f.Message) > status.MaxMessage {
 			t.Errorf("%s is %s because of %s, with %d bytes", f.Condition, f.Status, f.Reason, len(f.Message))
 		}
@@ -248,7 +248,7 @@ func TestOnlyWhatIsWrittenDownIsTaken(t *testing.T) {
 	later, other := helm, helm
 	later.Since, other.Manager = later.Since.Add(time.Second), "curl"
 	take := func(server *v1beta1.MCPServer, done bool) apply.Request {
-		r := newResolution(server)
+		r := newResolution(server, &serverState{})
 		r.done = func(apply.ObjectRef, string) bool { return done }
 		req := apply.Request{Object: webDeployment}
 		r.complete(&req)

@@ -192,7 +192,7 @@ func TestImmediateRestartIsDecided(t *testing.T) {
 			replaced := proxyPod("web", nil)
 			replaced.Name, replaced.Annotations = "new", map[string]string{v1beta1.AnnotationRestartedAt: asked}
 			v := sees(server, append(objects, replaced)...)
-			v.now = c.now
+			v.Now = c.now
 			doomed, wait := immediateRestart(v)
 			if got := podNames(doomed); !slices.Equal(got, c.want) || wait != c.wait {
 				t.Errorf("deletes %v after %s, want %v after %s", got, wait, c.want, c.wait)

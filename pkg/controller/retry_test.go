@@ -219,7 +219,7 @@ func TestOnlyTheNamespacesAskedForAreLookedAt(t *testing.T) {
 				t.Errorf("%s in namespace %q", r, r.Namespace)
 			}
 		}
-		if o.caches.server(key("web")) == nil || o.caches.scope("attic") != nil {
+		if o.caches.Server(key("web")) == nil || o.caches.Scope("attic") != nil {
 			t.Error("the caches are not those of the namespaces")
 		}
 	})

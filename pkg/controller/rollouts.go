@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 
@@ -34,18 +36,18 @@ type rolledOut struct {
 }
 
 // followRollouts looks at the two workloads and their pods.
-func followRollouts(v *view) (r rolledOut) {
-	deployment, set, pods, by := v.deployment(), v.statefulSet(), v.backendPods(), v.driver()
+func followRollouts(v *observed.Snapshot) (r rolledOut) {
+	deployment, set, pods, by := v.Deployment(), v.StatefulSet(), v.BackendPods(), v.Driver()
 	var backendWake, proxyWake, nextWake time.Duration
-	r.backend, backendWake = rollout.StatefulSet(set, pods, by, v.now)
-	r.proxy, proxyWake = rollout.Deployment(deployment, v.proxyPods(), v.now)
-	r.next, nextWake = rollout.Replace(set, pods, by.Driven, v.now)
+	r.backend, backendWake = rollout.StatefulSet(set, pods, by, v.Now)
+	r.proxy, proxyWake = rollout.Deployment(deployment, v.ProxyPods(), v.Now)
+	r.next, nextWake = rollout.Replace(set, pods, by.Driven, v.Now)
 	r.wake = sooner(sooner(backendWake, proxyWake), nextWake)
 	if r.backend.Phase != rollout.Progressing {
 		r.next = nil
 	}
 	if deployment != nil && r.proxy.Phase == rollout.Complete {
-		if to := deployment.Template.AttachedTo; to != "" && to != v.backendProcess() {
+		if to := deployment.Template.AttachedTo; to != "" && to != v.BackendProcess() {
 			r.proxy.Phase, r.proxy.Reason = rollout.Progressing, rollout.Replacing
 		}
 	}
@@ -77,11 +79,11 @@ func heldByBudget(state rollout.State, pod *workload.Pod, detail string) rollout
 // evict lets a pod of the backend go, if its PodDisruptionBudget allows it. The StatefulSet's controller makes another
 // one. What was looked at is a precondition, so no pod is replaced that has changed since, and none twice.
 func (p *pass) evict(ctx context.Context, pod *workload.Pod) apply.Outcome {
-	out := p.applier.Delete(ctx, podRef(pod), pod.GetObjectMeta(), guard(p.shard, p.clients.eviction(pod.Namespace)))
+	out := p.applier.Delete(ctx, observed.PodRef(pod), pod.GetObjectMeta(), guard(p.shard, p.clients.eviction(pod.Namespace)))
 	if out.Err == nil && out.Action == apply.ActionDeleted && p.config.Recorder != nil {
 		// Events that are about other pods are other events, whatever the version of the MCPServer.
-		p.config.Recorder.Eventf(p.server, &corev1.ObjectReference{
-			Kind: podKind.Kind, APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+		p.config.Recorder.Eventf(p.Server, &corev1.ObjectReference{
+			Kind: observed.PodKind.Kind, APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
 		}, corev1.EventTypeNormal, v1beta1.EventReasonReplacingPod, status.ActionRollOut,
 			"Pod %s has an earlier template and is evicted", pod.Name)
 	}
@@ -104,11 +106,11 @@ func isUnanswered(err error) bool {
 }
 
 // observeRefusals adds to an observation what was refused, and what follows from it for the pods and for the report about them.
-func observeRefusals(v *view, refused []error, observation *status.Observation) {
+func observeRefusals(v *observed.Snapshot, refused []error, observation *status.Observation) {
 	observation.Refusals, observation.Delays = refusals(v, refused)
-	observation.Unapplied = slices.ContainsFunc(refused, func(err error) bool { return concernsPods(v.server, err) })
-	observation.Unwritten = slices.ContainsFunc(refused, func(err error) bool { return isDue(v.server, err) }) ||
-		slices.ContainsFunc(refused, isMomentary) && meta.IsStatusConditionFalse(v.server.Status.Conditions, v1beta1.ConditionReady)
+	observation.Unapplied = slices.ContainsFunc(refused, func(err error) bool { return concernsPods(v.Server, err) })
+	observation.Unwritten = slices.ContainsFunc(refused, func(err error) bool { return isDue(v.Server, err) }) ||
+		slices.ContainsFunc(refused, isMomentary) && meta.IsStatusConditionFalse(v.Server.Status.Conditions, v1beta1.ConditionReady)
 	for _, err := range refused {
 		observation.Unsettled = observation.Unsettled || apply.Policies()[apply.ClassOf(err)].Passes
 	}

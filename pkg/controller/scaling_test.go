@@ -73,7 +73,7 @@ func TestNumberOfPodsIsDecided(t *testing.T) {
 					Writer: managers.ProxyReplicas, Config: render.Replicas(managers.Deployment, "web", "shop", &c.wanted),
 				}}
 			}
-			in := scaling{view: v, workload: inventory.Proxy, result: result, wait: c.wait}
+			in := scaling{Snapshot: v, workload: inventory.Proxy, result: result, wait: c.wait}
 			got := in.decide()
 			number, yields := "", false
 			if got.request != nil {

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -197,7 +199,7 @@ func TestWhatIsKeptOfAnotherOperatorsMCPServer(t *testing.T) {
 	if len(refs) < 8 {
 		t.Fatalf("an MCPServer refers to %v", refs)
 	}
-	got := outlineOf(server)
+	got := observed.OutlineOf(server)
 	if diff := cmp.Diff(configs.Of(&server.Spec), configs.Of(&got.Spec)); diff != "" {
 		t.Errorf("it refers to something else (-want +got):\n%s", diff)
 	}

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -149,10 +151,10 @@ func (s *serverStates) drop(key cache.ObjectName) {
 
 // forget ends what is remembered of an MCPServer that is gone, and what it holds of the process's.
 func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
-	c.configMaps.use(ctx, key)
+	c.configMaps.Use(ctx, key)
 	c.takeovers.release(key)
 	c.configRollouts.release(key)
-	c.applier.Forget(serverRef(key))
+	c.applier.Forget(observed.ServerRef(key))
 	for _, ref := range c.unshared(key) {
 		c.applier.Forget(ref)
 	}
@@ -166,6 +168,6 @@ func (c *Controller) forgetConflicts(key cache.ObjectName) {
 		c.applier.Forget(ref)
 	}
 	for _, writer := range []string{managers.Status, managers.Requests} {
-		c.applier.ForgetWriter(writer, serverRef(key))
+		c.applier.ForgetWriter(writer, observed.ServerRef(key))
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -34,24 +36,24 @@ var inputSeed = maphash.MakeSeed()
 
 // inputHash identifies the input that children are rendered from and their state, as far as these decide about writes to
 // them. The progress of pods makes no difference. Comparable within one process.
-func inputHash(v *view, input render.Input) uint64 {
+func inputHash(v *observed.Snapshot, input render.Input) uint64 {
 	var h maphash.Hash
 	h.SetSeed(inputSeed)
-	maphash.WriteComparable(&h, intentOf(v.server))
+	maphash.WriteComparable(&h, intentOf(v.Server))
 	if policy := input.AuthzConfigMap; policy != nil {
 		maphash.WriteComparable(&h, policy.UID)
 		maphash.WriteComparable(&h, policy.ResourceVersion)
 	}
 	hashReferences(&h, &input.References)
 	maphash.WriteComparable(&h, input.BackendProcess)
-	maphash.WriteComparable(&h, v.backendServes())
+	maphash.WriteComparable(&h, v.BackendServes())
 	var children uint64 // A sum, since a pass that makes a child does not have it where the next one does.
-	for ref, found := range v.children {
+	for ref, found := range v.Children {
 		children += maphash.Comparable(inputSeed, struct {
 			ref             apply.ObjectRef
 			standing        uint64
 			spoilt, deleted bool
-		}{ref, found.EntriesHash(), found.spoilt, found.Object.GetDeletionTimestamp() != nil})
+		}{ref, found.EntriesHash(), found.Spoilt, found.Object.GetDeletionTimestamp() != nil})
 	}
 	maphash.WriteComparable(&h, children)
 	return h.Sum64()
@@ -78,12 +80,12 @@ func intentOf(server *v1beta1.MCPServer) uint64 {
 // may have met with conflicts, which wait for a change. It may wait for the backend to begin with the proxy, but not if an answer
 // has shown meanwhile that the backend is ready.
 func (p *pass) hasSettled(result *render.Result) bool {
-	unwanted := (&pruning{view: p.view, result: result}).unwanted()
-	_, _, restarts := render.ImmediateRestart(p.server)
-	asked := func(key string) bool { return p.server.Annotations[key] != "" }
+	unwanted := (&pruning{Snapshot: p.Snapshot, result: result}).unwanted()
+	_, _, restarts := render.ImmediateRestart(p.Server)
+	asked := func(key string) bool { return p.Server.Annotations[key] != "" }
 	passes := func(refusal error) bool { return apply.ClassOf(refusal) != apply.ClassConflict }
 	return !restarts && !p.blocked && !p.discovered && !slices.ContainsFunc(p.refused, passes) && p.held == 0 && len(p.capped) == 0 && len(p.forged)+len(p.confirmed) == 0 &&
-		p.takeover.isIdle() && (p.deployment() != nil || !p.backendReady(result)) &&
+		p.takeover.isIdle() && (p.Deployment() != nil || !p.backendReady(result)) &&
 		!slices.ContainsFunc([]string{v1beta1.AnnotationTake, v1beta1.AnnotationTakeRecord, v1beta1.AnnotationYield}, asked) &&
-		!slices.ContainsFunc(unwanted, func(ref apply.ObjectRef) bool { return p.object(ref) != nil })
+		!slices.ContainsFunc(unwanted, func(ref apply.ObjectRef) bool { return p.Object(ref) != nil })
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -56,10 +58,10 @@ func newPassInput() *passInput {
 
 func (s *passInput) number() uint64 {
 	v := sees(s.server)
-	reducer := &reducer{applier: apply.NewApplier(nil), clients: &clients{}}
+	reducer := &observed.Reducer{Applier: apply.NewApplier(nil)}
 	add := func(child *inventory.Child, name string, object metav1.Object) {
 		ref := apply.NewObjectRef(child.Kind, s.server.Namespace, name)
-		v.children[ref] = reducer.reduce(ref, object, nil)
+		v.Children[ref] = reducer.Reduce(ref, object, nil)
 	}
 	if s.proxy != nil {
 		add(inventory.Proxy, s.proxy.Name, s.proxy)

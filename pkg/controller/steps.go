@@ -8,6 +8,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -104,19 +106,19 @@ func unlessBlocked(take func(ctx context.Context, p *pass)) func(ctx context.Con
 }
 
 func collectInput(ctx context.Context, p *pass) (known bool) {
-	p.input, known = p.inputOf(ctx, p.view)
+	p.input, known = p.inputOf(ctx, p.Snapshot)
 	return known
 }
 
 func recallSettled(_ context.Context, p *pass) bool {
 	known := p.state.settled
 	p.refusedBefore = len(p.refused)
-	if p.blocked || !p.takeover.isIdle() || known == nil || known.input != inputHash(p.view, p.input) {
+	if p.blocked || !p.takeover.isIdle() || known == nil || known.input != inputHash(p.Snapshot, p.input) {
 		return true
 	}
 	p.refused = append(p.refused, known.conflicts...)
 	p.unwritten, p.unattempted = p.unwritten.Union(known.unwritten), known.unattempted
-	p.observation = observed(p.server, &known.result, nil)
+	p.observation = ofResult(p.Server, &known.result, nil)
 	return false
 }
 
@@ -143,7 +145,7 @@ func forgetConfigMaps(_ context.Context, p *pass) {
 	if len(p.result.Held) > 0 || p.queued != nil {
 		return // The proxy keeps those that it has.
 	}
-	wanted := wantedConfigs(p.key, p.result.Intents)
+	wanted := wantedConfigs(p.Key, p.result.Intents)
 	for _, ref := range p.state.configMaps {
 		if !slices.Contains(wanted, ref) {
 			p.applier.Forget(ref)
@@ -160,21 +162,21 @@ func writeReplicas(ctx context.Context, p *pass) {
 }
 
 func restartAtOnce(ctx context.Context, p *pass) {
-	superseded, wait := immediateRestart(p.view)
+	superseded, wait := immediateRestart(p.Snapshot)
 	p.wake = sooner(p.wake, wait)
 	for _, pod := range superseded {
-		p.delete(ctx, podRef(pod), pod.GetObjectMeta())
+		p.delete(ctx, observed.PodRef(pod), pod.GetObjectMeta())
 	}
 }
 
 func prune(ctx context.Context, p *pass) {
-	in := pruning{p.view, p.result, p.unwritten, slices.Concat(p.forged, p.confirmed), p.takeover.intruded}
+	in := pruning{p.Snapshot, p.result, p.references, p.unwritten, slices.Concat(p.forged, p.confirmed), p.takeover.intruded}
 	unused, gone := in.decide()
 	for _, ref := range unused {
-		p.delete(ctx, ref, p.object(ref))
+		p.delete(ctx, ref, p.Object(ref))
 	}
 	for _, ref := range gone {
-		if len(p.neighbours(p.key, ref)) == 0 { // Another MCPServer may be about to make it.
+		if len(p.neighbours(p.Key, ref)) == 0 { // Another MCPServer may be about to make it.
 			p.applier.Forget(ref)
 		}
 	}
@@ -183,12 +185,12 @@ func prune(ctx context.Context, p *pass) {
 func followRequests(ctx context.Context, p *pass) {
 	complete := !p.blocked && !p.made && p.held == 0 && len(p.result.Held) == 0 && !slices.ContainsFunc(p.refused, isUnanswered)
 	p.take(ctx, complete)
-	p.observation = observed(p.server, p.result, p.capped)
+	p.observation = ofResult(p.Server, p.result, p.capped)
 	p.observation.Requests = p.resolution.findings(complete, p.contested(), slices.ContainsFunc(p.refused, losesTrack))
 }
 
-// observed returns what to report about what was rendered.
-func observed(server *v1beta1.MCPServer, result *render.Result, capped []status.Finding) status.Observation {
+// ofResult returns what to report about what was rendered.
+func ofResult(server *v1beta1.MCPServer, result *render.Result, capped []status.Finding) status.Observation {
 	spec := slices.Concat(notices(result.Notices), findings(result.Warnings, metav1.ConditionFalse))
 	return status.Observation{
 		Notices: withCappings(server, spec, capped),
@@ -201,7 +203,7 @@ func settle(_ context.Context, p *pass) {
 	if p.hasSettled(p.result) {
 		told := *p.result
 		told.Intents, told.Absent = nil, nil
-		p.state.settled = &settledPass{inputHash(p.view, p.input), told, slices.Clone(p.refused[p.refusedBefore:]), p.unwritten.Clone(), p.unattempted}
+		p.state.settled = &settledPass{inputHash(p.Snapshot, p.input), told, slices.Clone(p.refused[p.refusedBefore:]), p.unwritten.Clone(), p.unattempted}
 	}
 }
 
@@ -213,12 +215,12 @@ func observe(_ context.Context, p *pass) bool {
 	}
 	o := &p.observation
 	for i := range o.Held {
-		o.Held[i].Message += " " + enforced(p.view)
+		o.Held[i].Message += " " + enforced(p.Snapshot)
 	}
-	o.Withheld = p.blocked || p.unwritten.HasAny(p.deploymentRef(), p.statefulSetRef())
-	o.HashesUnused = p.deployment() != nil && (p.blocked || len(o.Held) > 0 || p.unwritten.Has(p.deploymentRef()))
-	o.Server, o.Deployment, o.StatefulSet, o.ProxyPods = p.server, p.deployment(), p.statefulSet(), p.proxyPods()
-	o.NoService = !p.hasService()
+	o.Withheld = p.blocked || p.unwritten.HasAny(p.DeploymentRef(), p.StatefulSetRef())
+	o.HashesUnused = p.Deployment() != nil && (p.blocked || len(o.Held) > 0 || p.unwritten.Has(p.DeploymentRef()))
+	o.Server, o.Deployment, o.StatefulSet, o.ProxyPods = p.Server, p.Deployment(), p.StatefulSet(), p.ProxyPods()
+	o.NoService = !p.HasService()
 	o.LosesSessions = render.LosesSessions(o.ProxyPods, p.config.Options)
 	return true
 }
@@ -229,15 +231,15 @@ func namespaceEnds(refusal error) bool {
 }
 
 func recoverFailedProxies(ctx context.Context, p *pass) {
-	recovery := recoverProxies(p.view, p.state.failedProxies)
+	recovery := recoverProxies(p.Snapshot, p.state.failedProxies)
 	p.state.failedProxies, p.observation.Recovering = recovery.failed, recovery.recovering
 	for _, pod := range recovery.doomed {
-		p.delete(ctx, podRef(pod), pod.GetObjectMeta())
+		p.delete(ctx, observed.PodRef(pod), pod.GetObjectMeta())
 	}
 }
 
 func continueRollouts(ctx context.Context, p *pass) {
-	rollouts, o := followRollouts(p.view), &p.observation
+	rollouts, o := followRollouts(p.Snapshot), &p.observation
 	p.wake = sooner(p.wake, rollouts.wake)
 	if rollouts.next != nil {
 		out := p.evict(ctx, rollouts.next)
@@ -248,7 +250,7 @@ func continueRollouts(ctx context.Context, p *pass) {
 			p.recordOutcome(out)
 		}
 	}
-	created, wait := p.state.createBy(rollouts.backend, &p.server.Status, p.now)
+	created, wait := p.state.createBy(rollouts.backend, &p.Server.Status, p.Now)
 	p.wake = sooner(p.wake, wait)
 	klog.FromContext(ctx).V(4).Info("Looked at rollouts", "backend", created, "proxy", rollouts.proxy)
 	o.Backend, o.Proxy, o.Images = created, rollouts.proxy, rollouts.images
@@ -258,10 +260,10 @@ func continueRollouts(ctx context.Context, p *pass) {
 
 func reportStatus(ctx context.Context, p *pass) {
 	o := p.observation
-	observeRefusals(p.view, p.refused, &o)
-	o.Contested, o.Doubtful = intrusion(p.view, p.refused), isDoubtful(p.server, &p.state.told, p.refused, p.unattempted)
+	observeRefusals(p.Snapshot, p.refused, &o)
+	o.Contested, o.Doubtful = intrusion(p.Snapshot, p.refused), isDoubtful(p.Server, &p.state.told, p.refused, p.unattempted)
 	p.tellTurn(&o)
-	tell, wake := isWorthTelling(&o, p.refused, len(p.capped), p.state.observationLeft(p.now, o.Backend, o.Proxy))
+	tell, wake := isWorthTelling(&o, p.refused, len(p.capped), p.state.observationLeft(p.Now, o.Backend, o.Proxy))
 	if !tell {
 		p.wake = sooner(p.wake, wake)
 		return
@@ -270,21 +272,21 @@ func reportStatus(ctx context.Context, p *pass) {
 	o.Notices = append(o.Notices, unsharedSessions(o)...)
 	p.takeover.reporting = true
 	next, o := compose(ctx, &p.takeover, p.statusWriter(), o, p.config.Clock.Now())
-	if wait := p.state.statusBackoff.Left(p.config.Clock.Now()); wait > 0 && p.state.statusBackoff.again(p.server, next) {
+	if wait := p.state.statusBackoff.Left(p.config.Clock.Now()); wait > 0 && p.state.statusBackoff.again(p.Server, next) {
 		p.wake = sooner(p.wake, wait)
 		return
 	}
-	out := p.write(ctx, managers.Status, apply.Request{Object: serverRef(p.key), Config: status.Intent(p.server, next)})
+	out := p.write(ctx, managers.Status, apply.Request{Object: observed.ServerRef(p.Key), Config: status.Intent(p.Server, next)})
 	p.state.notePending(out.Err, next.Conditions)
 	if out.Err == nil {
 		p.state.told = p.tells(&o, &next)
 	}
 	if out.Err == nil && out.Action != apply.ActionNone {
-		if p.state.statusBackoff.again(p.server, next) {
+		if p.state.statusBackoff.again(p.Server, next) {
 			klog.FromContext(ctx).Info("Another process writes the status under the same field manager: are two operators running?",
 				"fieldManager", managers.Status, "nextWriteIn", p.state.statusBackoff.Begin(p.config.Clock.Now(), statusBounds))
 		}
-		p.state.statusBackoff.written = fingerprint(p.server, next)
-		p.recordEvents(p.server, status.NewEvents(p.server.Status, stored(out, next)))
+		p.state.statusBackoff.written = fingerprint(p.Server, next)
+		p.recordEvents(p.Server, status.NewEvents(p.Server.Status, stored(out, next)))
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -157,9 +159,9 @@ func TestReductionThatPanicsIsOneObjectsAffair(t *testing.T) {
 		o.becomeReady("web")
 		// What was made of the earlier version is damaged, so the next reduction panics.
 		ref := inventory.Proxy.Ref("shop", "bad")
-		poisoned := *o.caches.item(ref).(*kept)
-		poisoned.annotations = make(pairs, 1)
-		if err := o.caches.store(ref).Update(&poisoned); err != nil {
+		poisoned := *o.caches.Item(ref).(*observed.Compact)
+		poisoned.Annotations = make(observed.Pairs, 1)
+		if err := o.caches.Store(ref).Update(&poisoned); err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range []string{"bad", "web"} {
@@ -206,7 +208,7 @@ func (s *everywhereBut) Matches(of labels.Labels) bool {
 // An event whose handler panics is handled again after waits that grow, and those of other objects are handled meanwhile.
 func TestHandlerThatPanicsIsOneObjectsAffair(t *testing.T) {
 	counted := countPanics(t)
-	selector := &everywhereBut{Selector: labels.Everything(), function: "isSelected"}
+	selector := &everywhereBut{Selector: labels.Everything(), function: "IsSelected"}
 	operate(t, nil, func(c *Config) { c.Selector = selector }, func(t *testing.T, o *operating) {
 		selector.left = 8
 		bad := newServer("bad")

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -30,9 +32,13 @@ const (
 // pass is one reconciliation of one MCPServer: what it sees, and the outcomes of its writes.
 type pass struct {
 	*Controller
-	*view
+	*observed.Snapshot
 	state *serverState
-	shard *shardCheck
+	// resolution is how conflicts are to be settled.
+	resolution *resolution
+	// references are the objects that the proxy is rendered from besides the MCPServer.
+	references apply.References
+	shard      *shardCheck
 	// takeover decides what to do with objects that ToolHive has made.
 	takeover takingOver
 	// forged are the children whose sources are newer than the MCPServer, as the API server has confirmed it after they were
@@ -95,7 +101,7 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 		traceEnd(ctx, OutcomeWaiting)
 		return retryCatchUp
 	}
-	server := c.caches.server(key)
+	server := c.caches.Server(key)
 	if server == nil {
 		c.forget(ctx, key)
 		c.wakeNeighbours(key)
@@ -110,8 +116,8 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 	state.uid = server.UID
 	traceGeneration(ctx, server)
 	wake := c.lookAgain(ctx, server, state, places)
-	p := &pass{Controller: c, state: state, view: c.look(key, server, state, places), shard: newShardCheck(c.config.Selector, c.config.Servers, server), unwritten: sets.New[apply.ObjectRef](), attempted: sets.New[part](), wake: wake}
-	p.takeover = takingOver{view: p.view, writers: c.clients.registry.Writers}
+	p := &pass{Controller: c, state: state, resolution: newResolution(server, state), Snapshot: c.caches.Snapshot(server, c.config.Clock.Now(), places, state.unlabelled.get), shard: newShardCheck(c.config.Selector, c.config.Servers, server), unwritten: sets.New[apply.ObjectRef](), attempted: sets.New[part](), wake: wake}
+	p.takeover = takingOver{Snapshot: p.Snapshot, resolution: p.resolution, writers: c.clients.registry.Writers}
 	if server.DeletionTimestamp != nil {
 		c.takeovers.release(key) // Another finalizer may keep it for long.
 		state.published.Store(nil)

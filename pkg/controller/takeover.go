@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -45,7 +47,8 @@ const DefaultTakeoversAtOnce = 3
 // was interrupted. If ToolHive writes again to an object that has been ours, that is a conflict, and Freehold never takes
 // such an object without being asked.
 type takingOver struct {
-	*view
+	*observed.Snapshot
+	resolution *resolution
 	// writers returns all of ours.
 	writers func() []fieldmanager.Writer
 
@@ -72,39 +75,39 @@ type takingOver struct {
 // survey looks at the fields of the MCPServer that ToolHive owns.
 func (t *takingOver) survey() {
 	t.untaken = 0
-	for ref, live := range t.existing() {
+	for ref, live := range t.Existing() {
 		switch {
-		case len(t.intruders(ref, live)) > 0:
+		case len(intruders(t.Snapshot, ref, live)) > 0:
 			t.intruded = true
-		case t.isUntaken(ref):
+		case isUntaken(t.Snapshot, ref):
 			t.untaken++
 		}
 	}
-	t.begun = takeover.Begun(t.server)
+	t.begun = takeover.Begun(t.Server)
 }
 
 // isUntaken reports whether a child is still ToolHive's. Once all were taken, none is again.
-func (v *view) isUntaken(ref apply.ObjectRef) bool {
-	live := v.object(ref)
-	return live != nil && takeover.Untaken(ref, live) && v.isOwned(ref, live) && !takeover.TakenOver(v.server)
+func isUntaken(v *observed.Snapshot, ref apply.ObjectRef) bool {
+	live := v.Object(ref)
+	return live != nil && takeover.Untaken(ref, live) && v.IsOwned(ref, live) && !takeover.TakenOver(v.Server)
 }
 
 // intruders returns the managers of ToolHive that write to a child which was taken over.
-func (v *view) intruders(ref apply.ObjectRef, live metav1.Object) []ownership.Owner {
-	if !v.isOwned(ref, live) {
+func intruders(v *observed.Snapshot, ref apply.ObjectRef, live metav1.Object) []ownership.Owner {
+	if !v.IsOwned(ref, live) {
 		return nil
 	}
-	return takeover.Intruders(v.server, ref, live)
+	return takeover.Intruders(v.Server, ref, live)
 }
 
 // intrusion returns the condition that reports such a child, unless a conflict reports one. It is more than a matter of that child:
 // Freehold leaves ToolHive a part of the status, and does not write every child.
-func intrusion(v *view, refused []error) []status.Finding {
+func intrusion(v *observed.Snapshot, refused []error) []status.Finding {
 	if slices.ContainsFunc(conflicts(refused), isWithToolHive) {
 		return nil
 	}
-	for ref, live := range v.existing() {
-		if intruders := v.intruders(ref, live); len(intruders) > 0 {
+	for ref, live := range v.Existing() {
+		if intruders := intruders(v, ref, live); len(intruders) > 0 {
 			what := fmt.Sprintf("%s owns fields of %s, which Freehold writes", holderOf(intruders[0]), ref)
 			return []status.Finding{{
 				Condition: v1beta1.ConditionFieldsOwned, Status: metav1.ConditionFalse,
@@ -123,15 +126,15 @@ func isWithToolHive(conflict *apply.ConflictError) bool {
 }
 
 // stopToolHive says how to end what ToolHive does to a child.
-func stopToolHive(v *view, what string) string {
+func stopToolHive(v *observed.Snapshot, what string) string {
 	return fmt.Sprintf("%s: ToolHive reconciles this MCPServer as well. Stop ToolHive's operator, then take ownership: %s.",
 		what, annotate(v, v1beta1.AnnotationTake, toolHiveManagers(v)))
 }
 
 // countUntaken returns how many children are still ToolHive's.
-func (v *view) countUntaken() (untaken int) {
-	for _, ref := range v.refs {
-		if v.isUntaken(ref) {
+func countUntaken(v *observed.Snapshot) (untaken int) {
+	for _, ref := range v.Refs {
+		if isUntaken(v, ref) {
 			untaken++
 		}
 	}
@@ -140,9 +143,9 @@ func (v *view) countUntaken() (untaken int) {
 
 // waitsFor says what must happen before an object of ToolHive is taken over; it is empty when nothing must. See
 // takeover.MomentOf for the order.
-func waitsFor(v *view, ref apply.ObjectRef) string {
-	set := v.statefulSet()
-	child := inventory.Named(ref, v.key.Name)
+func waitsFor(v *observed.Snapshot, ref apply.ObjectRef) string {
+	set := v.StatefulSet()
+	child := inventory.Named(ref, v.Key.Name)
 	if child == nil {
 		return ""
 	}
@@ -155,7 +158,7 @@ func waitsFor(v *view, ref apply.ObjectRef) string {
 			return "the rollout of the proxy"
 		}
 	case takeover.AfterRole:
-		if !proxiesReplaced(v) || v.isUntaken(inventory.RunnerRole.Ref(ref.Namespace, v.key.Name)) {
+		if !proxiesReplaced(v) || isUntaken(v, inventory.RunnerRole.Ref(ref.Namespace, v.Key.Name)) {
 			return "the Role to be taken over"
 		}
 	case takeover.AtOnce:
@@ -168,14 +171,14 @@ func waitsFor(v *view, ref apply.ObjectRef) string {
 
 // backendRolls reports whether pods of the backend are being replaced. Pods that wait for permission to be replaced are
 // no reason to wait as well: the StatefulSet's template closes the gate, not its pods.
-func backendRolls(v *view, set *workload.StatefulSet) bool {
-	state, _ := rollout.StatefulSet(set, v.backendPods(), v.driver(), v.now)
+func backendRolls(v *observed.Snapshot, set *workload.StatefulSet) bool {
+	state, _ := rollout.StatefulSet(set, v.BackendPods(), v.Driver(), v.Now)
 	return state.Phase != rollout.Waiting && (!state.Serves() || set.Status.ReadyReplicas < set.Status.Replicas)
 }
 
 // proxiesReplaced reports whether no proxy of ToolHive is left, not even one that is on its way out.
-func proxiesReplaced(v *view) bool {
-	deployment := v.deployment()
+func proxiesReplaced(v *observed.Snapshot) bool {
+	deployment := v.Deployment()
 	if deployment == nil {
 		return true
 	}
@@ -188,8 +191,8 @@ func proxiesReplaced(v *view) bool {
 }
 
 // countToolHivesProxies returns how many pods of proxies were made from ToolHive's template: only that records its generation.
-func countToolHivesProxies(v *view) (count int) {
-	for _, pods := range [][]*workload.Pod{v.proxyPods(), v.around.unplacedProxyPods(v.key)} {
+func countToolHivesProxies(v *observed.Snapshot) (count int) {
+	for _, pods := range [][]*workload.Pod{v.ProxyPods(), v.Ask.UnplacedProxyPods(v.Key)} {
 		for _, pod := range pods {
 			if pod.Generation != "" {
 				count++
@@ -202,7 +205,7 @@ func countToolHivesProxies(v *view) (count int) {
 // postpone notes what a child that does not exist yet waits for: a takeover is not over before that is created. Only then is it
 // certain that ToolHive has not made one, as an API server that lags may not have shown it.
 func (t *takingOver) postpone(ref apply.ObjectRef, what string) {
-	if t.underWay && t.object(ref) == nil {
+	if t.underWay && t.Object(ref) == nil {
 		t.noteWait(ref, what)
 	}
 }
@@ -214,14 +217,14 @@ func (t *takingOver) noteWait(ref apply.ObjectRef, what string) {
 // inherit adds to a request what the writer inherits from ToolHive. held means that it is not its turn yet.
 func (t *takingOver) inherit(manager string, req *apply.Request) (held bool) {
 	ref := req.Object
-	live := t.object(ref)
+	live := t.Object(ref)
 	switch {
 	case live == nil:
 		return false
 	case ref.Kind == managers.MCPServer:
 		t.inheritServer(manager, req)
-	case t.isUntaken(ref):
-		if why := waitsFor(t.view, ref); why != "" {
+	case isUntaken(t.Snapshot, ref):
+		if why := waitsFor(t.Snapshot, ref); why != "" {
 			t.noteWait(ref, why)
 			return true
 		}
@@ -306,17 +309,17 @@ func heldByToolHive(server metav1.Object) func(path fieldpath.Path) bool {
 // progress returns the condition about the takeover; none for an MCPServer that Freehold has made.
 func (t *takingOver) progress() []status.Finding {
 	f := status.Finding{Condition: v1beta1.ConditionTakenOver}
-	switch before := takenOver(t.server); {
+	switch before := takenOver(t.Server); {
 	case len(t.waiting) > 0:
 		f.Status, f.Reason, f.Message = metav1.ConditionFalse, v1beta1.ReasonTakingOver, t.waiting[0]
 		if more := len(t.waiting) - 1; more > 0 {
 			f.Message += fmt.Sprintf(" (+%d more objects)", more)
 		}
-	case t.countUntaken() > 0:
+	case countUntaken(t.Snapshot) > 0:
 		f.Status, f.Reason, f.Message = metav1.ConditionFalse, v1beta1.ReasonTakingOver, "Freehold has yet to take over some of ToolHive's objects"
 	case before != nil && before.Status == metav1.ConditionTrue:
 		f.Status, f.Reason, f.Message = before.Status, before.Reason, before.Message
-	case before != nil, t.inherited > 0, untold(t.server), takeover.Held(t.server, "status") && !t.intruded:
+	case before != nil, t.inherited > 0, untold(t.Server), takeover.Held(t.Server, "status") && !t.intruded:
 		f.Status, f.Reason, f.Message = metav1.ConditionTrue, v1beta1.ReasonTakenOver, "Freehold has taken over every object of ToolHive's"
 	default:
 		return nil
@@ -332,8 +335,8 @@ func (t *takingOver) isIdle() bool {
 // isUnfinished reports whether a takeover was begun whose end the status does not report: there may be more to take than
 // informers show.
 func (t *takingOver) isUnfinished() bool {
-	return t.begun && !takeover.TakenOver(t.server) &&
-		(takeover.UnderWay(t.server) || untold(t.server) || takeover.Held(t.server, "status") && !t.intruded)
+	return t.begun && !takeover.TakenOver(t.Server) &&
+		(takeover.UnderWay(t.Server) || untold(t.Server) || takeover.Held(t.Server, "status") && !t.intruded)
 }
 
 // untold reports whether the status is as ToolHive wrote it although our writer owns it: the operator that took it over ended before it could

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -27,9 +29,9 @@ import (
 const leftAsItIs = "ToolHive manages this MCPServer, and Freehold leaves it as it is"
 
 // resumeTakeovers gives the takeovers of a scope that were begun their slots, before others may begin.
-func (c *Controller) resumeTakeovers(s *scope) {
-	for name := range namesIn(s.serverStore) {
-		if server := c.caches.server(name); server != nil && takeover.UnderWay(server) {
+func (c *Controller) resumeTakeovers(s *observed.Scope) {
+	for name := range observed.NamesIn(s.ServerStore) {
+		if server := c.caches.Server(name); server != nil && takeover.UnderWay(server) {
 			c.takeovers.hold(name, turnProgress{generation: -1})
 		}
 	}
@@ -59,26 +61,26 @@ const (
 // takeovers are off.
 func (t *takingOver) admit(mode TakeoverMode) (a admission, reason, message string) {
 	switch {
-	case t.untaken == 0 && !t.isUnfinished() && (t.begun || !takeover.Held(t.server, "")):
+	case t.untaken == 0 && !t.isUnfinished() && (t.begun || !takeover.Held(t.Server, "")):
 		return goesOn, "", ""
 	case t.begun:
 		// Whatever the mode is by now, and whether it has a slot or not: half of it would be the worst.
 		return takesOver, "", ""
 	case mode == TakeoverOff:
 		// The only report is one that replaces a condition that is not true any more.
-		if before := takenOver(t.server); before != nil && before.Reason != v1beta1.ReasonTakeoverOff {
+		if before := takenOver(t.Server); before != nil && before.Reason != v1beta1.ReasonTakeoverOff {
 			return leftAlone, v1beta1.ReasonTakeoverOff, leftAsItIs + ": the operator runs with --takeover=off"
 		}
 		return leftAlone, "", ""
-	case mode == TakeoverManual && t.server.Annotations[v1beta1.AnnotationTakeover] != v1beta1.TakeoverApproved:
-		return leftAlone, v1beta1.ReasonNeedsApproval, fmt.Sprintf("%s. To let Freehold take it over: %s", leftAsItIs, approval(t.key))
+	case mode == TakeoverManual && t.Server.Annotations[v1beta1.AnnotationTakeover] != v1beta1.TakeoverApproved:
+		return leftAlone, v1beta1.ReasonNeedsApproval, fmt.Sprintf("%s. To let Freehold take it over: %s", leftAsItIs, approval(t.Key))
 	}
 	return needsTurn, "", ""
 }
 
 // askForTurn asks for a slot for an MCPServer that can be taken over. The wait is reported once, in words that stay true: others
 // come and go, and to count them anew would cost a write each time for each that waits.
-func (c *Controller) askForTurn(ctx context.Context, v *view) (a admission, reason, message string) {
+func (c *Controller) askForTurn(ctx context.Context, v *observed.Snapshot) (a admission, reason, message string) {
 	input, known := c.inputOf(ctx, v)
 	if !known {
 		return leftAlone, "", ""
@@ -90,12 +92,12 @@ func (c *Controller) askForTurn(ctx context.Context, v *view) (a admission, reas
 	if err != nil {
 		return leftAlone, v1beta1.ReasonCannotTakeOver, fmt.Sprintf("%s: %v", leftAsItIs, err)
 	}
-	turn, acquired := c.takeovers.acquire(v.key)
+	turn, acquired := c.takeovers.acquire(v.Key)
 	if acquired {
 		return takesOver, "", ""
 	}
-	before := takenOver(v.server)
-	if before != nil && before.Reason == v1beta1.ReasonWaiting && before.ObservedGeneration == v.server.Generation {
+	before := takenOver(v.Server)
+	if before != nil && before.Reason == v1beta1.ReasonWaiting && before.ObservedGeneration == v.Server.Generation {
 		return queued, "", ""
 	}
 	return queued, v1beta1.ReasonWaiting, leftAsItIs + " until its turn comes. " + turn.String()
@@ -106,16 +108,16 @@ func beginTakeover(ctx context.Context, p *pass) bool {
 	p.takeover.survey()
 	admission, reason, message := p.takeover.admit(p.config.Takeover)
 	if admission == needsTurn {
-		admission, reason, message = p.askForTurn(ctx, p.view)
+		admission, reason, message = p.askForTurn(ctx, p.Snapshot)
 	}
 	p.takeover.underWay, p.takeover.queued = admission == takesOver, admission == queued
 	if reason != "" {
 		finding := status.Finding{Condition: v1beta1.ConditionTakenOver, Status: metav1.ConditionFalse, Reason: reason, Message: message}
-		config, conditions, news := status.Notice(p.server, finding, p.state.pending, p.config.Clock.Now())
-		out := p.write(ctx, managers.Status, apply.Request{Object: serverRef(p.key), Config: config})
+		config, conditions, news := status.Notice(p.Server, finding, p.state.pending, p.config.Clock.Now())
+		out := p.write(ctx, managers.Status, apply.Request{Object: observed.ServerRef(p.Key), Config: config})
 		p.state.notePending(out.Err, conditions)
 		if out.Err == nil && out.Action != apply.ActionNone {
-			p.recordEvents(p.server, news)
+			p.recordEvents(p.Server, news)
 		}
 	}
 	if admission == takesOver {
@@ -145,7 +147,7 @@ func (t *takingOver) useOfSlot(refused []error) slotUse {
 	switch {
 	case t.queued:
 		return slotKept
-	case !t.underWay, len(refused) == 0 && len(t.waiting) == 0 && !t.unrendered && t.countUntaken() == 0:
+	case !t.underWay, len(refused) == 0 && len(t.waiting) == 0 && !t.unrendered && countUntaken(t.Snapshot) == 0:
 		return slotReleased
 	case t.unrendered, slices.ContainsFunc(refused, endures):
 		return slotSuspended
@@ -157,12 +159,12 @@ func (t *takingOver) useOfSlot(refused []error) slotUse {
 func endures(refusal error) bool { return !apply.Policies()[apply.ClassOf(refusal)].Passes }
 
 // progressOfTakeover returns how far the takeover has come.
-func progressOfTakeover(v *view) turnProgress {
+func progressOfTakeover(v *observed.Snapshot) turnProgress {
 	outdated := countToolHivesProxies(v)
-	if set := v.statefulSet(); set != nil {
-		outdated += rollout.Outdated(set, v.backendPods())
+	if set := v.StatefulSet(); set != nil {
+		outdated += rollout.Outdated(set, v.BackendPods())
 	}
-	return turnProgress{generation: v.server.Generation, untaken: v.countUntaken(), outdated: outdated}
+	return turnProgress{generation: v.Server.Generation, untaken: countUntaken(v), outdated: outdated}
 }
 
 // leaveSlot ends a pass: the MCPServer keeps its slot, or its place among those that wait for one, or it makes room for others.
@@ -170,11 +172,11 @@ func progressOfTakeover(v *view) turnProgress {
 func (c *Controller) leaveSlot(t *takingOver, refused []error) (wake time.Duration) {
 	switch t.useOfSlot(refused) {
 	case slotReleased:
-		c.takeovers.release(t.key)
+		c.takeovers.release(t.Key)
 	case slotSuspended:
-		c.takeovers.suspend(t.key)
+		c.takeovers.suspend(t.Key)
 	case slotHeld:
-		return c.takeovers.hold(t.key, progressOfTakeover(t.view))
+		return c.takeovers.hold(t.Key, progressOfTakeover(t.Snapshot))
 	case slotKept:
 	}
 	return 0
@@ -182,7 +184,7 @@ func (c *Controller) leaveSlot(t *takingOver, refused []error) (wake time.Durati
 
 // approval returns the command that lets Freehold take the MCPServer over.
 func approval(key cache.ObjectName) string {
-	return shell.Command("kubectl", "annotate", "-n", key.Namespace, serverRef(key).String(),
+	return shell.Command("kubectl", "annotate", "-n", key.Namespace, observed.ServerRef(key).String(),
 		"--overwrite", v1beta1.AnnotationTakeover+"="+v1beta1.TakeoverApproved)
 }
 

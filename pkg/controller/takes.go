@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
@@ -58,8 +60,8 @@ func (t *taken) add(digest string, out apply.Outcome) {
 // what that is about to end, before anything is taken; with that the MCPServer's next pass begins. It forgets a request that is
 // withdrawn. complete means that every object was there and could be looked at.
 func (p *pass) take(ctx context.Context, complete bool) {
-	r, ref := p.resolution, serverRef(p.key)
-	if slices.ContainsFunc(p.object(ref).GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+	r, ref := p.resolution, observed.ServerRef(p.Key)
+	if slices.ContainsFunc(p.Object(ref).GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		return r.takes(ref, ownership.OwnerOf(&e))
 	}) {
 		req := statusRequest(&p.takeover, nil)
@@ -68,8 +70,8 @@ func (p *pass) take(ctx context.Context, complete bool) {
 		r.refused = out.Err != nil
 		p.recordOutcome(out)
 	}
-	_, recorded := p.server.Annotations[v1beta1.AnnotationTakeRecord]
-	config := toolhivev1beta1ac.MCPServer(p.key.Name, p.key.Namespace)
+	_, recorded := p.Server.Annotations[v1beta1.AnnotationTakeRecord]
+	config := toolhivev1beta1ac.MCPServer(p.Key.Name, p.Key.Namespace)
 	switch {
 	case r.begun:
 		r.held = slices.DeleteFunc(p.heldOfStatus(ctx), func(f apply.FieldConflict) bool {
@@ -82,7 +84,7 @@ func (p *pass) take(ctx context.Context, complete bool) {
 		p.state.taken = taken{withdrawn: true}
 	default:
 		held := p.heldOfStatus(ctx)
-		record := claimsToTake(p.view, conflicts(p.refused), held)
+		record := claimsToTake(p.Snapshot, r.take, conflicts(p.refused), held)
 		if slices.ContainsFunc(p.refused, losesTrack) {
 			return // The next pass, which begins at once, may know of more to take.
 		}
@@ -120,7 +122,7 @@ func losesTrack(err error) bool {
 func (p *pass) contested() []*apply.ConflictError {
 	found := conflicts(p.refused)
 	if held := p.resolution.held; len(held) > 0 {
-		refusal := apply.Refusal{Class: apply.ClassConflict, Writer: managers.Status, Object: serverRef(p.key)}
+		refusal := apply.Refusal{Class: apply.ClassConflict, Writer: managers.Status, Object: observed.ServerRef(p.Key)}
 		found = append(found, &apply.ConflictError{Refusal: refusal, Fields: held})
 	}
 	for _, err := range p.refused {
@@ -142,11 +144,11 @@ func recallConflicts(_ context.Context, p *pass) {
 	var waiting []part
 	for _, intent := range p.result.Intents {
 		if !managers.CountsReplicas(intent.Writer) {
-			waiting = append(waiting, part{intent.Writer, apply.NewObjectRef(intent.Kind, p.key.Namespace, intent.Name)})
+			waiting = append(waiting, part{intent.Writer, apply.NewObjectRef(intent.Kind, p.Key.Namespace, intent.Name)})
 		}
 	}
 	// There is no intent of a proxy that is held, or waits for its turn; nor, while it is held, of the ConfigMaps that it reads.
-	absent := []part{{managers.Proxy, p.deploymentRef()}}
+	absent := []part{{managers.Proxy, p.DeploymentRef()}}
 	for _, ref := range p.state.configMaps {
 		absent = append(absent, part{inventory.MainWriter(ref.Kind, ref.Name), ref})
 	}
@@ -157,7 +159,7 @@ func recallConflicts(_ context.Context, p *pass) {
 	}
 	for _, w := range slices.DeleteFunc(waiting, p.attempted.Has) {
 		var state *apply.State
-		if found := p.children[w.object]; found != nil {
+		if found := p.Children[w.object]; found != nil {
 			state = &found.State
 		}
 		conflict, known := p.applier.ReviewConflict(w.writer, w.object, state)
@@ -172,8 +174,7 @@ func recallConflicts(_ context.Context, p *pass) {
 
 // claimsToTake records the claims that the request to take is about, as they stand: those that are in conflict, those to fields of
 // the status that others own and our writer does not, and all of ToolHive to what was taken over.
-func claimsToTake(v *view, conflicts []*apply.ConflictError, held []apply.FieldConflict) request.Record {
-	asked := v.resolution.take
+func claimsToTake(v *observed.Snapshot, asked *request.Request, conflicts []*apply.ConflictError, held []apply.FieldConflict) request.Record {
 	record := request.Record{Request: request.Digest(asked.Text)}
 	var took []string
 	fields := func(object apply.ObjectRef, contested []apply.FieldConflict) {
@@ -188,9 +189,9 @@ func claimsToTake(v *view, conflicts []*apply.ConflictError, held []apply.FieldC
 	for _, conflict := range conflicts {
 		fields(conflict.Object, conflict.Fields)
 	}
-	fields(serverRef(v.key), held)
-	for ref, live := range v.existing() {
-		for _, o := range v.intruders(ref, live) {
+	fields(observed.ServerRef(v.Key), held)
+	for ref, live := range v.Existing() {
+		for _, o := range intruders(v, ref, live) {
 			if asked.Manager(ref, o.Manager) && record.Add(request.ClaimID(ref, o)) {
 				took = append(took, fmt.Sprintf("all of %s from %s", ref, o))
 			}

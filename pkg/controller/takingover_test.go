@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,8 +49,8 @@ func ofToolHive(server *v1beta1.MCPServer, gate string) (*appsv1.Deployment, *ap
 	return deployment, set
 }
 
-func surveyed(v *view) *takingOver {
-	t := &takingOver{view: v, writers: managers.Registry().Writers}
+func surveyed(v *observed.Snapshot) *takingOver {
+	t := &takingOver{Snapshot: v, writers: managers.Registry().Writers}
 	t.survey()
 	return t
 }
@@ -122,8 +124,8 @@ func TestTurnOfObjectIsDecided(t *testing.T) {
 				c.change(deployment, set)
 			}
 			v := sees(server, deployment, set)
-			v.pods[deployment.UID], v.pods[set.UID] = c.pods, []*workload.Pod{workload.PodOf(backendPod(server, "uid"))}
-			for i, ref := range []apply.ObjectRef{webDeployment, v.statefulSetRef(), role, binding} {
+			v.Pods[deployment.UID], v.Pods[set.UID] = c.pods, []*workload.Pod{workload.PodOf(backendPod(server, "uid"))}
+			for i, ref := range []apply.ObjectRef{webDeployment, v.StatefulSetRef(), role, binding} {
 				if why := waitsFor(v, ref); (why != "") != c.waits[i] {
 					t.Errorf("%s waits for %q", ref, why)
 				}
@@ -133,8 +135,8 @@ func TestTurnOfObjectIsDecided(t *testing.T) {
 	deployment, set := ofToolHive(server, "2")
 	renewed(deployment, set)
 	v := sees(server, deployment, set)
-	v.around = &outskirts{unplaced: []*workload.Pod{workload.PodOf(oldProxyPod("web"))}}
-	if waitsFor(v, v.statefulSetRef()) == "" {
+	v.Ask = &outskirts{unplaced: []*workload.Pod{workload.PodOf(oldProxyPod("web"))}}
+	if waitsFor(v, v.StatefulSetRef()) == "" {
 		t.Error("the backend does not wait for a pod that has outlived its ReplicaSet")
 	}
 }
@@ -266,7 +268,7 @@ func TestTakeoverProgressIsCounted(t *testing.T) {
 	server := newServer("web")
 	deployment, set := ofToolHive(server, "2")
 	v := sees(server, deployment, set, oldProxyPod("web"), proxyPod("web", nil))
-	v.pods[set.UID] = []*workload.Pod{workload.PodOf(backendPod(server, "uid"))}
+	v.Pods[set.UID] = []*workload.Pod{workload.PodOf(backendPod(server, "uid"))}
 	if got, want := progressOfTakeover(v), (turnProgress{generation: 1, untaken: 2, outdated: 1}); got != want {
 		t.Errorf("progress %+v, want %+v", got, want)
 	}

@@ -83,7 +83,7 @@ func (t *takingOver) outcome() string {
 	switch {
 	case t.unrendered:
 		return OutcomeInvalid
-	case t.server.DeletionTimestamp != nil:
+	case t.Server.DeletionTimestamp != nil:
 		return OutcomeDeleting
 	case t.reporting:
 		return OutcomeDone

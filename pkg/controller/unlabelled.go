@@ -8,13 +8,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
-	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/priorityqueue"
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
@@ -29,7 +30,7 @@ type unlabelledObjects map[apply.ObjectRef]*unlabelledObject
 // unlabelledObject is what is known of a name without an informer.
 type unlabelledObject struct {
 	// object as it was read; nil when none is known.
-	object *child
+	object *observed.Child
 	// wait is how long it is before it is read again.
 	wait priorityqueue.Wait
 	// absent is set when the name was read and found free, see revealAll.
@@ -44,7 +45,7 @@ type unlabelledObject struct {
 var unlabelledBounds = priorityqueue.Bounds{Shortest: 2 * time.Second, Longest: apply.LongestWait}
 
 // get returns an object as it was read; nil when none is known.
-func (u unlabelledObjects) get(ref apply.ObjectRef) *child {
+func (u unlabelledObjects) get(ref apply.ObjectRef) *observed.Child {
 	if known := u[ref]; known != nil {
 		return known.object
 	}
@@ -75,7 +76,7 @@ func (c *Controller) lookAgain(ctx context.Context, server *v1beta1.MCPServer, s
 		edited := known.intent != 0 && known.intent != intent && !metav1.IsControlledBy(known.object.Object, server)
 		known.intent = intent
 		switch left := known.wait.Left(now); {
-		case c.caches.holds(ref):
+		case c.caches.Holds(ref):
 			delete(state.unlabelled, ref)
 		case left > 0 && !edited:
 			wake = sooner(wake, left)
@@ -98,7 +99,7 @@ func (c *Controller) lookAgain(ctx context.Context, server *v1beta1.MCPServer, s
 // changed since it was read. The next pass, which begins at once if there is one, decides on it. wake is when to look again.
 func (c *Controller) discover(ctx context.Context, state *serverState, out apply.Outcome) (discovered bool, wake time.Duration) {
 	ref := out.Object
-	if ref.Kind == managers.MCPServer || ref.Kind == podKind || c.caches.holds(ref) {
+	if ref.Kind == managers.MCPServer || ref.Kind == observed.PodKind || c.caches.Holds(ref) {
 		return false, 0
 	}
 	if out.Action != apply.ActionRefused {
@@ -129,7 +130,7 @@ func (c *Controller) discover(ctx context.Context, state *serverState, out apply
 
 // readUnlabelled reads an object that no informer shows, and remembers it as it is; nil when there is none. Wake is when to read it
 // again.
-func (c *Controller) readUnlabelled(ctx context.Context, state *serverState, ref apply.ObjectRef) (found *child, wake time.Duration, err error) {
+func (c *Controller) readUnlabelled(ctx context.Context, state *serverState, ref apply.ObjectRef) (found *observed.Child, wake time.Duration, err error) {
 	found, err = c.readChild(ctx, ref)
 	switch {
 	case err != nil:
@@ -145,9 +146,9 @@ func (c *Controller) readUnlabelled(ctx context.Context, state *serverState, ref
 // revealAll reads each name of a child that no informer shows, once: an object that ToolHive made without labels is to be taken
 // over like the rest, and a child that has lost its label is to be deleted with its MCPServer. unread is a name that could not
 // be read.
-func (c *Controller) revealAll(ctx context.Context, state *serverState, v *view) (unread apply.ObjectRef, err error) {
-	for _, ref := range state.places(v.key) {
-		if known := state.unlabelled[ref]; v.children[ref] != nil || known != nil && known.absent {
+func (c *Controller) revealAll(ctx context.Context, state *serverState, v *observed.Snapshot) (unread apply.ObjectRef, err error) {
+	for _, ref := range state.places(v.Key) {
+		if known := state.unlabelled[ref]; v.Children[ref] != nil || known != nil && known.absent {
 			continue
 		}
 		found, _, err := c.readUnlabelled(ctx, state, ref)
@@ -157,8 +158,8 @@ func (c *Controller) revealAll(ctx context.Context, state *serverState, v *view)
 		case found == nil:
 			state.unlabelled.note(ref).absent = true
 		default:
-			if v.children[ref] = found; !slices.Contains(v.refs, ref) {
-				v.refs = append(v.refs, ref) // A ConfigMap, whose name contains a hash of its content.
+			if v.Children[ref] = found; !slices.Contains(v.Refs, ref) {
+				v.Refs = append(v.Refs, ref) // A ConfigMap, whose name contains a hash of its content.
 			}
 		}
 	}
@@ -167,7 +168,7 @@ func (c *Controller) revealAll(ctx context.Context, state *serverState, v *view)
 
 // reveal is revealAll, and refuses to write an object that cannot be read. It reports whether all were read.
 func (p *pass) reveal(ctx context.Context) bool {
-	unread, err := p.revealAll(ctx, p.state, p.view)
+	unread, err := p.revealAll(ctx, p.state, p.Snapshot)
 	if err == nil {
 		return true
 	}
@@ -176,7 +177,7 @@ func (p *pass) reveal(ctx context.Context) bool {
 }
 
 // readChild reads an object from the API server; nil when there is none.
-func (c *Controller) readChild(ctx context.Context, ref apply.ObjectRef) (*child, error) {
+func (c *Controller) readChild(ctx context.Context, ref apply.ObjectRef) (*observed.Child, error) {
 	object, err := apply.Read(ctx, ref, c.clients.reading(ref))
 	if apply.IsAbsent(err) {
 		return nil, nil
@@ -184,12 +185,12 @@ func (c *Controller) readChild(ctx context.Context, ref apply.ObjectRef) (*child
 	if err != nil {
 		return nil, err
 	}
-	return c.caches.reducer.reduce(ref, object, nil), nil
+	return c.caches.Reducer.Reduce(ref, object, nil), nil
 }
 
 // keep remembers an object that no informer shows, and forgets one that an informer shows or will show. Wake is when to read it again.
-func (c *Controller) keep(state *serverState, ref apply.ObjectRef, now *child) (wake time.Duration) {
-	if isShown(ref, now) {
+func (c *Controller) keep(state *serverState, ref apply.ObjectRef, now *observed.Child) (wake time.Duration) {
+	if observed.IsShown(ref, now) {
 		delete(state.unlabelled, ref)
 		return 0
 	}
@@ -197,10 +198,4 @@ func (c *Controller) keep(state *serverState, ref apply.ObjectRef, now *child) (
 	known := state.unlabelled.note(ref)
 	known.object, known.absent = now, false
 	return known.wait.Next(c.config.Clock.Now(), unlabelledBounds)
-}
-
-// isShown reports whether an informer shows an object of this state.
-func isShown(ref apply.ObjectRef, object *child) bool {
-	child := inventory.Match(ref.Kind, ref.Name)
-	return child != nil && child.Selector.Selects(object.Object)
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -23,21 +25,21 @@ import (
 
 // outskirts are surroundings without caches.
 type outskirts struct {
-	sets     []replicaSet
+	sets     []observed.ReplicaSet
 	unplaced []*workload.Pod
 	living   map[types.UID]string
 }
 
-func (o *outskirts) replicaSets(string, types.UID) []replicaSet { return o.sets }
+func (o *outskirts) ReplicaSets(string, types.UID) []observed.ReplicaSet { return o.sets }
 
-func (o *outskirts) unplacedProxyPods(cache.ObjectName) []*workload.Pod { return o.unplaced }
+func (o *outskirts) UnplacedProxyPods(cache.ObjectName) []*workload.Pod { return o.unplaced }
 
-func (o *outskirts) serverOf(_ string, uid types.UID) (name string, ok bool) {
+func (o *outskirts) ServerOf(_ string, uid types.UID) (name string, ok bool) {
 	name, ok = o.living[uid]
 	return name, ok
 }
 
-func (o *outskirts) exists(key cache.ObjectName) bool {
+func (o *outskirts) Exists(key cache.ObjectName) bool {
 	for _, name := range o.living {
 		if name == key.Name {
 			return true
@@ -47,11 +49,11 @@ func (o *outskirts) exists(key cache.ObjectName) bool {
 }
 
 // sees returns a view of an MCPServer, its children, as the caches keep them, and their pods.
-func sees(server *v1beta1.MCPServer, objects ...metav1.Object) *view {
-	v := &view{
-		key: cache.MetaObjectToName(server), server: server, resolution: newResolution(server), now: bubbleStart,
-		refs: fixed(cache.MetaObjectToName(server)), children: map[apply.ObjectRef]*child{},
-		pods: map[types.UID][]*workload.Pod{}, around: &outskirts{},
+func sees(server *v1beta1.MCPServer, objects ...metav1.Object) *observed.Snapshot {
+	v := &observed.Snapshot{
+		Key: cache.MetaObjectToName(server), Server: server, Now: bubbleStart,
+		Refs: observed.NamedChildren(cache.MetaObjectToName(server)), Children: map[apply.ObjectRef]*observed.Child{},
+		Pods: map[types.UID][]*workload.Pod{}, Ask: &outskirts{},
 	}
 	for _, object := range objects {
 		ref := apply.ObjectRef{}
@@ -61,7 +63,7 @@ func sees(server *v1beta1.MCPServer, objects ...metav1.Object) *view {
 			if metav1.GetControllerOf(object).Kind == "ReplicaSet" {
 				owner = types.UID("deployment-" + server.Name)
 			}
-			v.pods[owner] = append(v.pods[owner], workload.PodOf(object))
+			v.Pods[owner] = append(v.Pods[owner], workload.PodOf(object))
 			continue
 		case *appsv1.Deployment:
 			ref.Kind = managers.Deployment
@@ -75,10 +77,10 @@ func sees(server *v1beta1.MCPServer, objects ...metav1.Object) *view {
 			ref.Kind = managers.RoleBinding
 		case *corev1.ConfigMap:
 			ref.Kind = managers.ConfigMap
-			v.refs = append(v.refs, apply.NewObjectRef(ref.Kind, object.Namespace, object.Name))
+			v.Refs = append(v.Refs, apply.NewObjectRef(ref.Kind, object.Namespace, object.Name))
 		}
 		ref = apply.NewObjectRef(ref.Kind, object.GetNamespace(), object.GetName())
-		v.children[ref] = &child{State: apply.State{Object: essence(ref.Kind, object)}}
+		v.Children[ref] = &observed.Child{State: apply.State{Object: observed.ReducedObject(ref.Kind, object)}}
 	}
 	return v
 }
@@ -138,17 +140,17 @@ func TestViewTellsWhoseAnObjectIs(t *testing.T) {
 	server, other := newServer("web"), newServer("other")
 	pod := proxyPod("web", render.ProxySelector("web"))
 	v := sees(server, webProxy(server), pod)
-	if v.deployment() == nil || !slices.Equal(podNames(v.proxyPods()), []string{pod.Name}) {
-		t.Errorf("the Deployment is %v, its pods %v", v.deployment(), v.proxyPods())
+	if v.Deployment() == nil || !slices.Equal(podNames(v.ProxyPods()), []string{pod.Name}) {
+		t.Errorf("the Deployment is %v, its pods %v", v.Deployment(), v.ProxyPods())
 	}
 	foreign := webProxy(server)
 	foreign.OwnerReferences = webProxy(other).OwnerReferences
 	v = sees(server, foreign, pod)
-	v.around = &outskirts{living: map[types.UID]string{other.UID: other.Name}}
-	if v.deployment() != nil || v.proxyPods() != nil || v.object(webDeployment) == nil {
-		t.Errorf("another one's Deployment is %v, its pods %v", v.deployment(), v.proxyPods())
+	v.Ask = &outskirts{living: map[types.UID]string{other.UID: other.Name}}
+	if v.Deployment() != nil || v.ProxyPods() != nil || v.Object(webDeployment) == nil {
+		t.Errorf("another one's Deployment is %v, its pods %v", v.Deployment(), v.ProxyPods())
 	}
-	if notOurs(v, webDeployment) == "" || notOurs(v, serverRef(v.key)) != "" || notOurs(v, v.statefulSetRef()) != "" {
+	if notOurs(v, webDeployment) == "" || notOurs(v, observed.ServerRef(v.Key)) != "" || notOurs(v, v.StatefulSetRef()) != "" {
 		t.Error("it is another one's Deployment that is not to be written, and nothing else")
 	}
 }
@@ -156,11 +158,11 @@ func TestViewTellsWhoseAnObjectIs(t *testing.T) {
 // The MCPServer is known best as a write has left it.
 func TestViewKnowsWhatWasWritten(t *testing.T) {
 	v := sees(newServer("web"))
-	if v.object(serverRef(v.key)) != metav1.Object(v.server) {
+	if v.Object(observed.ServerRef(v.Key)) != metav1.Object(v.Server) {
 		t.Error("before a write it is not as it was found")
 	}
-	v.written = v.server.DeepCopy()
-	if v.object(serverRef(v.key)) != metav1.Object(v.written) {
+	v.Written = v.Server.DeepCopy()
+	if v.Object(observed.ServerRef(v.Key)) != metav1.Object(v.Written) {
 		t.Error("after a write it is not as it was left")
 	}
 }

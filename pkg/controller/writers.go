@@ -6,6 +6,8 @@ package controller
 import (
 	"context"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -58,7 +60,7 @@ func newClients(
 ) (*clients, error) {
 	connected, err := writers.Connect(registry, core, servers, clock)
 	c := &clients{Clients: connected, registry: registry, of: map[schema.GroupKind][]apply.Writer{}}
-	c.Objects[podKind] = writers.Objects{Delete: func(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error {
+	c.Objects[observed.PodKind] = writers.Objects{Delete: func(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error {
 		return core.CoreV1().Pods(namespace).Delete(ctx, name, options)
 	}}
 	c.evict = func(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error {

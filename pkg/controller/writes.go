@@ -7,8 +7,11 @@ import (
 	"context"
 	"slices"
 
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -29,10 +32,10 @@ import (
 // ahead of the object that it depends on. The proxy is not created before the backend has been ready.
 func writeChildren(ctx context.Context, p *pass) {
 	result := p.result
-	moved := (len(result.Held) > 0 || p.queued != nil) && endpointMoves(p.view)
+	moved := (len(result.Held) > 0 || p.queued != nil) && endpointMoves(p.Snapshot)
 	for _, intent := range result.Intents {
-		ref := apply.NewObjectRef(intent.Kind, p.key.Namespace, intent.Name)
-		if ref.Kind == managers.Deployment && p.object(ref) == nil && !p.backendReady(result) {
+		ref := apply.NewObjectRef(intent.Kind, p.Key.Namespace, intent.Name)
+		if ref.Kind == managers.Deployment && p.Object(ref) == nil && !p.backendReady(result) {
 			// A runner that starts before its backend is ready exits at once. An event of the StatefulSet, or of
 			// its pod, brings us back here.
 			p.made = true
@@ -42,13 +45,13 @@ func writeChildren(ctx context.Context, p *pass) {
 		if managers.CountsReplicas(intent.Writer) {
 			continue
 		}
-		if moved && intent.MovesWithProxy() && p.object(ref) != nil {
+		if moved && intent.MovesWithProxy() && p.Object(ref) != nil {
 			// The proxy that runs would not find it any more.
 			p.held++
 			p.unwritten.Insert(ref)
 			continue
 		}
-		if dependency, unmet := unmet(intent, p.key.Namespace, p.unwritten); unmet {
+		if dependency, unmet := unmet(intent, p.Key.Namespace, p.unwritten); unmet {
 			klog.FromContext(ctx).V(4).Info("Held back", "writer", intent.Writer, "object", ref.String(), "dependsOn", dependency.String())
 			p.held++
 			p.unwritten.Insert(ref)
@@ -63,20 +66,20 @@ func writeChildren(ctx context.Context, p *pass) {
 
 // requestOf returns what writes an intent. The ConfigMaps that the intent refers to have been written, if they are to be.
 func (p *pass) requestOf(intent *render.Intent, result *render.Result) apply.Request {
-	render.PinConfigs(*intent, p.configUID)
-	ref := apply.NewObjectRef(intent.Kind, p.key.Namespace, intent.Name)
+	render.PinConfigs(*intent, func(name string) types.UID { return configUID(p.Snapshot, name) })
+	ref := apply.NewObjectRef(intent.Kind, p.Key.Namespace, intent.Name)
 	return apply.Request{
 		Object:    ref,
 		Config:    intent.Config,
 		Source:    apply.Source{References: writers.References(intent.Child, result.References)},
-		Ownership: apply.Ownership{Unset: stillSet(*intent, p.object(ref))},
+		Ownership: apply.Ownership{Unset: stillSet(*intent, p.Object(ref))},
 		Preserve:  intent.Preserve(),
 	}
 }
 
 // backendReady reports whether a runner that starts finds its backend. One that attaches to a process needs to know which.
 func (p *pass) backendReady(result *render.Result) bool {
-	return p.backendServes() && (!result.SinglePod || p.backendProcess() != "")
+	return p.BackendServes() && (!result.SinglePod || p.BackendProcess() != "")
 }
 
 // stillSet returns which of the fields that an intent unsets may be set. Of those of a rolling update the cache keeps enough to
@@ -90,8 +93,8 @@ func stillSet(intent render.Intent, live metav1.Object) []string {
 
 // scale writes the number of pods of one workload.
 func (p *pass) scale(ctx context.Context, workload *inventory.Child, result *render.Result) {
-	ref := workload.Ref(p.key.Namespace, p.key.Name)
-	in := scaling{view: p.view, workload: workload, result: result, wait: p.capWait(ref).Left(p.config.Clock.Now())}
+	ref := workload.Ref(p.Key.Namespace, p.Key.Name)
+	in := scaling{Snapshot: p.Snapshot, workload: workload, result: result, wait: p.capWait(ref).Left(p.config.Clock.Now())}
 	scaled := in.decide()
 	p.wake = sooner(p.wake, scaled.wait)
 	if scaled.absent {
@@ -123,12 +126,12 @@ func (p *pass) capWait(ref apply.ObjectRef) *priorityqueue.Wait {
 // write brings one object in line with one intent, unless the object belongs to another owner. It fills in the
 // request's live object and source.
 func (p *pass) write(ctx context.Context, manager string, req apply.Request) apply.Outcome {
-	ref, live := req.Object, p.object(req.Object)
+	ref, live := req.Object, p.Object(req.Object)
 	p.attempted.Insert(part{manager, ref})
 	p.complete(manager, &req)
 	var out apply.Outcome
-	if reason := notOurs(p.view, ref); reason != "" {
-		if owner := cache.NewObjectName(p.key.Namespace, p.whose(ref, live).Other); !p.caches.serves(owner) {
+	if reason := notOurs(p.Snapshot, ref); reason != "" {
+		if owner := cache.NewObjectName(p.Key.Namespace, p.CheckOwner(ref, live).Other); !p.caches.Serves(owner) {
 			p.applier.ForgetWriter(manager, ref) // What is not written is not contested. Otherwise its owner's writes are remembered.
 		}
 		out = p.applier.Refuse(ctx, &apply.Refusal{Class: apply.ClassForeign, Writer: manager, Object: ref, Reason: reason}, live)
@@ -159,15 +162,15 @@ func (c *Controller) writerOf(manager string, kind schema.GroupKind) apply.Write
 
 // complete fills in what a request has of the MCPServer and of the object as the pass knows them.
 func (p *pass) complete(manager string, req *apply.Request) {
-	ref, live := req.Object, p.object(req.Object)
-	req.Source.UID, req.Source.Generation = p.server.UID, p.server.Generation
+	ref, live := req.Object, p.Object(req.Object)
+	req.Source.UID, req.Source.Generation = p.Server.UID, p.Server.Generation
 	p.shard.complete(req)
 	req.SourceCurrent, req.ReferencesCurrent = slices.Contains(p.forged, ref), slices.Contains(p.confirmed, ref)
 	if ref.Kind == managers.MCPServer {
 		req.Live = live
 		return
 	}
-	if found := p.children[ref]; found != nil {
+	if found := p.Children[ref]; found != nil {
 		req.State, req.Load = &found.State, p.clients.reading(ref)
 	}
 	if req.Yield == nil {
@@ -177,15 +180,15 @@ func (p *pass) complete(manager string, req *apply.Request) {
 }
 
 // notOurs says why an object is not to be written; it is empty when it may be.
-func notOurs(v *view, ref apply.ObjectRef) string {
-	live := v.object(ref)
+func notOurs(v *observed.Snapshot, ref apply.ObjectRef) string {
+	live := v.Object(ref)
 	if live == nil || ref.Kind == managers.MCPServer {
 		return ""
 	}
-	switch verdict := v.whose(ref, live); {
+	switch verdict := v.CheckOwner(ref, live); {
 	case !verdict.Mine:
-		return verdict.Explain(ref, v.around.exists(cache.NewObjectName(v.key.Namespace, verdict.Other)), shell.Kubectl)
-	case v.children[ref].spoilt && live.GetDeletionTimestamp() == nil:
+		return verdict.Explain(ref, v.Ask.Exists(cache.NewObjectName(v.Key.Namespace, verdict.Other)), shell.Kubectl)
+	case v.Children[ref].Spoilt && live.GetDeletionTimestamp() == nil:
 		return notWhatItsNameTells(ref)
 	}
 	return ""
@@ -202,10 +205,10 @@ func (p *pass) delete(ctx context.Context, ref apply.ObjectRef, live metav1.Obje
 // recordOutcome stores the object that a write has left and its error.
 func (p *pass) recordOutcome(out apply.Outcome) {
 	if server, ok := out.Live.(*v1beta1.MCPServer); ok && out.Wrote() {
-		p.written = server
+		p.Written = server
 	} else if out.Wrote() {
-		now := p.caches.reducer.reduce(out.Object, out.Live, p.children[out.Object])
-		p.children[out.Object] = now
+		now := p.caches.Reducer.Reduce(out.Object, out.Live, p.Children[out.Object])
+		p.Children[out.Object] = now
 		p.wake = sooner(p.wake, p.keep(p.state, out.Object, now))
 	}
 	p.made = p.made || out.Action == apply.ActionCreated
@@ -213,7 +216,7 @@ func (p *pass) recordOutcome(out apply.Outcome) {
 	if p.resolution.begun {
 		p.state.taken.add(p.resolution.record.Request, out)
 	}
-	p.recordEvents(p.server, claimEvents(p.view, out))
+	p.recordEvents(p.Server, claimEvents(p.Server, p.resolution, out))
 	p.wake = sooner(p.wake, out.RetryAfter)
 	if out.Err != nil {
 		p.answered = p.answered || out.Action == apply.ActionRefused

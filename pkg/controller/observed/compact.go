@@ -1,7 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package observed
 
 import (
 	"cmp"
@@ -20,8 +20,8 @@ import (
 // kept is a child as a cache holds it. There are ten of each MCPServer, so each is small: its metadata is none of the API's structs,
 // most of whose fields would be empty, nor of their maps, and equal parts of many objects are stored once. A pass converts it to a child
 // for as long as it runs.
-type kept struct {
-	keptMeta
+type Compact struct {
+	compactMeta
 	// state has no object.
 	state  apply.State
 	spoilt bool
@@ -30,8 +30,8 @@ type kept struct {
 }
 
 // keep converts a child to the form in a cache.
-func keep(from *child) *kept {
-	k := &kept{keptMeta: keepMeta(from.Object), state: from.State, spoilt: from.spoilt}
+func compactOf(from *Child) *Compact {
+	k := &Compact{compactMeta: compactMetaOf(from.Object), state: from.State, spoilt: from.Spoilt}
 	k.state.Object = nil
 	switch object := from.Object.(type) {
 	case *workload.Deployment:
@@ -50,9 +50,9 @@ func keep(from *child) *kept {
 	return k
 }
 
-// child converts the cached form of an object of a kind to a child.
-func (k *kept) child(kind schema.GroupKind) *child {
-	made := &child{State: k.state, spoilt: k.spoilt}
+// Child converts the cached form of an object of a kind to a child.
+func (k *Compact) Child(kind schema.GroupKind) *Child {
+	made := &Child{State: k.state, Spoilt: k.spoilt}
 	meta := k.meta(wantedOf(kind))
 	switch more := k.more.(type) {
 	case *workload.Deployment:
@@ -83,19 +83,19 @@ func wantedOf(kind schema.GroupKind) *wantedField {
 }
 
 // keptMeta is the metadata that is kept of an object.
-type keptMeta struct {
+type compactMeta struct {
 	namespace           unique.Handle[string]
 	name, version       string
 	uid                 types.UID
 	generation          int64
 	deleted             *metav1.Time
-	labels, annotations pairs
-	owners              []unique.Handle[keptOwner]
-	entries             []keptEntry
+	labels, Annotations Pairs
+	owners              []unique.Handle[compactOwner]
+	entries             []compactEntry
 }
 
 // keptOwner is an owner reference.
-type keptOwner struct {
+type compactOwner struct {
 	apiVersion, kind, name string
 	uid                    types.UID
 	controller, blocks     flag
@@ -104,7 +104,7 @@ type keptOwner struct {
 // flag is a *bool that can be compared.
 type flag int8
 
-func keepFlag(set *bool) flag {
+func flagOf(set *bool) flag {
 	switch {
 	case set == nil:
 		return 0
@@ -123,43 +123,43 @@ func (f flag) whole() *bool {
 }
 
 // keptEntry is an entry of managedFields. Most objects of a kind have the same ones, but for the times.
-type keptEntry struct {
-	manager unique.Handle[keptManager]
+type compactEntry struct {
+	manager unique.Handle[compactManager]
 	time    *metav1.Time
 }
 
-type keptManager struct {
+type compactManager struct {
 	name, apiVersion, fieldsType, subresource string
 	operation                                 metav1.ManagedFieldsOperationType
 	// holds is set when it owns that field of its kind of object.
 	holds bool
 }
 
-func keepMeta(object metav1.Object) keptMeta {
-	k := keptMeta{
+func compactMetaOf(object metav1.Object) compactMeta {
+	k := compactMeta{
 		namespace: unique.Make(object.GetNamespace()), name: object.GetName(), version: object.GetResourceVersion(), uid: object.GetUID(),
 		generation: object.GetGeneration(), deleted: object.GetDeletionTimestamp(),
-		labels: keepPairs(object.GetLabels()), annotations: keepPairs(object.GetAnnotations()),
+		labels: compactPairs(object.GetLabels()), Annotations: compactPairs(object.GetAnnotations()),
 	}
 	for _, owner := range object.GetOwnerReferences() {
-		k.owners = append(k.owners, unique.Make(keptOwner{
-			owner.APIVersion, owner.Kind, owner.Name, owner.UID, keepFlag(owner.Controller), keepFlag(owner.BlockOwnerDeletion),
+		k.owners = append(k.owners, unique.Make(compactOwner{
+			owner.APIVersion, owner.Kind, owner.Name, owner.UID, flagOf(owner.Controller), flagOf(owner.BlockOwnerDeletion),
 		}))
 	}
 	if entries := object.GetManagedFields(); len(entries) > 0 {
-		k.entries = make([]keptEntry, 0, len(entries))
+		k.entries = make([]compactEntry, 0, len(entries))
 		for _, entry := range entries {
-			manager := keptManager{entry.Manager, entry.APIVersion, entry.FieldsType, entry.Subresource, entry.Operation, entry.FieldsV1 != nil}
-			k.entries = append(k.entries, keptEntry{unique.Make(manager), entry.Time})
+			manager := compactManager{entry.Manager, entry.APIVersion, entry.FieldsType, entry.Subresource, entry.Operation, entry.FieldsV1 != nil}
+			k.entries = append(k.entries, compactEntry{unique.Make(manager), entry.Time})
 		}
 	}
 	return k
 }
 
-func (k *keptMeta) meta(wanted *wantedField) metav1.ObjectMeta {
+func (k *compactMeta) meta(wanted *wantedField) metav1.ObjectMeta {
 	meta := k.identity()
 	meta.Generation, meta.DeletionTimestamp = k.generation, k.deleted
-	meta.Labels, meta.Annotations = k.labels.whole(), k.annotations.whole()
+	meta.Labels, meta.Annotations = k.labels.whole(), k.Annotations.whole()
 	meta.OwnerReferences = k.ownerReferences()
 	if len(k.entries) > 0 {
 		meta.ManagedFields = make([]metav1.ManagedFieldsEntry, 0, len(k.entries))
@@ -178,11 +178,11 @@ func (k *keptMeta) meta(wanted *wantedField) metav1.ObjectMeta {
 	return meta
 }
 
-func (k *keptMeta) identity() metav1.ObjectMeta {
+func (k *compactMeta) identity() metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: k.namespace.Value(), Name: k.name, UID: k.uid, ResourceVersion: k.version}
 }
 
-func (k *keptMeta) ownerReferences() (references []metav1.OwnerReference) {
+func (k *compactMeta) ownerReferences() (references []metav1.OwnerReference) {
 	for _, handle := range k.owners {
 		owner := handle.Value()
 		references = append(references, metav1.OwnerReference{
@@ -194,30 +194,30 @@ func (k *keptMeta) ownerReferences() (references []metav1.OwnerReference) {
 }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor. It has as much as informers and their handlers ask for.
-func (k *keptMeta) GetObjectMeta() metav1.Object {
-	seen := &keptIdentity{k.identity(), k}
+func (k *compactMeta) GetObjectMeta() metav1.Object {
+	seen := &compactIdentity{k.identity(), k}
 	seen.Generation = k.generation
 	return seen
 }
 
 // keptIdentity makes owner references when a handler asks for them. Informers ask for its name several times for each event.
-type keptIdentity struct {
+type compactIdentity struct {
 	metav1.ObjectMeta
-	of *keptMeta
+	of *compactMeta
 }
 
-func (i *keptIdentity) GetOwnerReferences() []metav1.OwnerReference { return i.of.ownerReferences() }
+func (i *compactIdentity) GetOwnerReferences() []metav1.OwnerReference { return i.of.ownerReferences() }
 
-// pairs are labels or annotations, sorted by their keys.
-type pairs []unique.Handle[pair]
+// Pairs are labels or annotations, sorted by their keys.
+type Pairs []unique.Handle[pair]
 
 type pair struct{ key, value string }
 
-func keepPairs(values map[string]string) pairs {
+func compactPairs(values map[string]string) Pairs {
 	if len(values) == 0 {
 		return nil
 	}
-	kept := make(pairs, 0, len(values))
+	kept := make(Pairs, 0, len(values))
 	for key, value := range values {
 		kept = append(kept, unique.Make(pair{key, value}))
 	}
@@ -225,7 +225,7 @@ func keepPairs(values map[string]string) pairs {
 	return kept
 }
 
-func (p pairs) whole() map[string]string {
+func (p Pairs) whole() map[string]string {
 	if len(p) == 0 {
 		return nil
 	}

@@ -1,7 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package observed
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 // A panic is one object's affair: it ends the pass, the event or the reduction that it is about, which is tried again, and the operator
 // goes on with all other objects. A process that ended would come back to the same object, and serve no MCPServer in between.
 
-// survive calls a function, and returns its error, or one if it panics. The panic is logged, with its stack, and counted: package metrics
+// Survive calls a function, and returns its error, or one if it panics. The panic is logged, with its stack, and counted: package metrics
 // adds a panic handler for that. The log names the object, if there is one.
-func survive(ctx context.Context, object any, call func() error) (err error) {
+func Survive(ctx context.Context, object any, call func() error) (err error) {
 	defer func() {
 		cause := recover()
 		if cause == nil {
@@ -39,12 +39,12 @@ func survive(ctx context.Context, object any, call func() error) (err error) {
 
 // surviveCallback is survive for what informers call.
 func surviveCallback(object any, call func() error) error {
-	return survive(context.Background(), object, call) //nolint:forbidigo // Informers pass none.
+	return Survive(context.Background(), object, call) //nolint:forbidigo // Informers pass none.
 }
 
-// surviving returns a transform that keeps an object whole if it panics: an object that a cache does not hold counts as absent. Passes
+// Surviving returns a transform that keeps an object whole if it panics: an object that a cache does not hold counts as absent. Passes
 // reduce it again when they need it. If that panics too, the pass does, and is tried again.
-func surviving(transform cache.TransformFunc) cache.TransformFunc {
+func Surviving(transform cache.TransformFunc) cache.TransformFunc {
 	return func(obj any) (kept any, err error) {
 		kept = obj
 		_ = surviveCallback(obj, func() error { kept, err = transform(obj); return nil })
@@ -52,19 +52,25 @@ func surviving(transform cache.TransformFunc) cache.TransformFunc {
 	}
 }
 
-// persistent returns a handler that handles an event again if that panics. No other event waits for it.
-func persistent(handler cache.ResourceEventHandler) cache.ResourceEventHandler {
+// minHandleAgain and maxHandleAgain bound the wait before an event is handled again whose handler has panicked.
+const (
+	minHandleAgain = 200 * time.Millisecond
+	maxHandleAgain = 10 * time.Minute
+)
+
+// Persistent returns a handler that handles an event again if that panics. No other event waits for it.
+func Persistent(handler cache.ResourceEventHandler) cache.ResourceEventHandler {
 	return cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc:    func(obj any, initial bool) { persist(obj, minBackoff, func() { handler.OnAdd(obj, initial) }) },
-		UpdateFunc: func(before, obj any) { persist(obj, minBackoff, func() { handler.OnUpdate(before, obj) }) },
-		DeleteFunc: func(obj any) { persist(lastKnown(obj), minBackoff, func() { handler.OnDelete(obj) }) },
+		AddFunc:    func(obj any, initial bool) { persist(obj, minHandleAgain, func() { handler.OnAdd(obj, initial) }) },
+		UpdateFunc: func(before, obj any) { persist(obj, minHandleAgain, func() { handler.OnUpdate(before, obj) }) },
+		DeleteFunc: func(obj any) { persist(LastKnown(obj), minHandleAgain, func() { handler.OnDelete(obj) }) },
 	}
 }
 
 // persist calls a function until it does not panic, after waits that grow. It gives up after the longest: later events of the object, and
 // those of a resync, are handled all the same, and an object that changes all the time must not leave more and more behind.
 func persist(object any, wait time.Duration, handle func()) {
-	if surviveCallback(object, func() error { handle(); return nil }) != nil && wait <= maxBackoff {
+	if surviveCallback(object, func() error { handle(); return nil }) != nil && wait <= maxHandleAgain {
 		time.AfterFunc(wait, func() { persist(object, 2*wait, handle) })
 	}
 }

@@ -11,54 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/generated/clientset/versioned"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
-
-// An operator with Config.Selector works for the MCPServers that have certain labels, and others work for the rest. It watches all
-// MCPServers, since an object whose MCPServer is another operator's is no leftover, and keeps of those only their identity and
-// their references.
-//
-// When the labels of an MCPServer change, it moves. Both operators see that in watches of their own, and at different times. The one
-// that it leaves may see the children that the other one has written before it sees why, and would answer them. So it asks the API
-// server before the first request of a pass that changes a child. It decides on what it had read before it asked. If another client has
-// written the child since, the precondition of the request fails. So the first operator writes no child after the second one has
-// written it.
-
-// selecting returns a function that reports whether an operator works for an MCPServer; a nil selector selects all.
-func selecting(selector labels.Selector) func(server *v1beta1.MCPServer) bool {
-	return func(server *v1beta1.MCPServer) bool {
-		return selector == nil || selector.Matches(labels.Set(server.Labels))
-	}
-}
-
-// slimServers is a cache.TransformFunc for MCPServers.
-func slimServers(texts *texts, selects func(server *v1beta1.MCPServer) bool) cache.TransformFunc {
-	return func(obj any) (any, error) {
-		if server, ok := obj.(*v1beta1.MCPServer); ok && !selects(server) {
-			return outlineOf(server), nil
-		}
-		return texts.slimServer(obj)
-	}
-}
-
-// outlineOf returns what is kept of an MCPServer that another operator works for.
-func outlineOf(server *v1beta1.MCPServer) *v1beta1.MCPServer {
-	meta := identity(server)
-	meta.Labels = server.Labels
-	return &v1beta1.MCPServer{ObjectMeta: meta, Spec: configs.References(&server.Spec)}
-}
-
-// isSelected reports whether an event is about an MCPServer that the operator works for.
-func (c *caches) isSelected(obj any) bool {
-	server, ok := lastKnown(obj).(*v1beta1.MCPServer)
-	return ok && c.selects(server)
-}
 
 // errMovedAway keeps a request from being sent.
 var errMovedAway = fmt.Errorf("the labels of the MCPServer have changed, and this operator does not select it: %w", apply.ErrNotOurs)

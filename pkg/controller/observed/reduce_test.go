@@ -1,11 +1,12 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package observed
 
 import (
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -14,6 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/cache"
@@ -25,13 +27,14 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/workload"
+	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
 // heavy is metadata with all that a cache could do without.
 func heavy() metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: "web", Namespace: "shop", UID: "1", ResourceVersion: "7", Generation: 3,
-		DeletionTimestamp: &metav1.Time{Time: bubbleStart},
+		DeletionTimestamp: &metav1.Time{Time: time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)},
 		Labels:            map[string]string{"a": "b"},
 		Annotations:       map[string]string{"a": "b"},
 		Finalizers:        []string{"f"},
@@ -75,13 +78,17 @@ func kinds(meta metav1.ObjectMeta, full bool) map[string]runtime.Object {
 }
 
 // reducerFor makes children as the controller does.
-func reducerFor(t *testing.T) *reducer {
+func reducerFor(t *testing.T) *Reducer {
 	t.Helper()
-	clients, err := newClients(managers.Registry(), &kubefake.Clientset{}, &versionedfake.Clientset{}, clock.RealClock{})
+	clients, err := writers.Connect(managers.Registry(), &kubefake.Clientset{}, &versionedfake.Clientset{}, clock.RealClock{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &reducer{applier: apply.NewApplier(nil), clients: clients}
+	of := map[schema.GroupKind][]apply.Writer{}
+	for key, writer := range clients.Writers {
+		of[key.Kind] = append(of[key.Kind], writer)
+	}
+	return &Reducer{Applier: apply.NewApplier(nil), Writers: of}
 }
 
 func emptyStore() cache.Store { return cache.NewStore(cache.MetaNamespaceKeyFunc) }
@@ -98,11 +105,11 @@ func TestReduceForeignObjectsToTheirIdentity(t *testing.T) {
 		t.Errorf("%d kinds are looked at, children are of %d", len(objects), len(inventory.Kinds()))
 	}
 	for _, kind := range inventory.Kinds() {
-		got, err := reducerFor(t).transform(kind, emptyStore)(objects[kind.Kind])
+		got, err := reducerFor(t).Transform(kind, emptyStore)(objects[kind.Kind])
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(metav1.Object(&want), got.(*kept).child(kind).Object); diff != "" {
+		if diff := cmp.Diff(metav1.Object(&want), got.(*Compact).Child(kind).Object); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", kind, diff)
 		}
 	}
@@ -141,11 +148,11 @@ func TestReduceChildren(t *testing.T) {
 		}
 		objects := kinds(meta, true)
 		for _, kind := range inventory.Kinds() {
-			got, err := reducerFor(t).transform(kind, emptyStore)(objects[kind.Kind])
+			got, err := reducerFor(t).Transform(kind, emptyStore)(objects[kind.Kind])
 			if err != nil {
 				t.Fatal(err)
 			}
-			left := got.(*kept).child(kind).Object
+			left := got.(*Compact).Child(kind).Object
 			var stripped metav1.Object = want
 			switch kind {
 			case managers.Deployment:
@@ -162,9 +169,9 @@ func TestReduceChildren(t *testing.T) {
 
 func TestTransformsLeaveOtherThingsAlone(t *testing.T) {
 	gone := cache.DeletedFinalStateUnknown{Key: "shop/web"}
-	for _, obj := range []any{gone, &kept{}, "text", nil} {
+	for _, obj := range []any{gone, &Compact{}, "text", nil} {
 		for name, transform := range map[string]cache.TransformFunc{
-			"child": reducerFor(t).transform(managers.ConfigMap, emptyStore), "pod": slim,
+			"child": reducerFor(t).Transform(managers.ConfigMap, emptyStore), "pod": ReduceDependent,
 		} {
 			if got, err := transform(obj); err != nil || got != obj {
 				t.Errorf("%s(%v) = %v, %v", name, obj, got, err)
@@ -174,18 +181,19 @@ func TestTransformsLeaveOtherThingsAlone(t *testing.T) {
 }
 
 func TestPodsAreFoundByTheirControllers(t *testing.T) {
-	pod := proxyPod("web", nil)
-	pod.OwnerReferences = append([]metav1.OwnerReference{{Kind: "Owner", UID: "8"}}, controlled("ReplicaSet", "web-5d8f9", "9")...)
-	got, err := slim(pod)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{
+		{Kind: "Owner", UID: "8"}, {APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web-5d8f9", UID: "9", Controller: new(true)},
+	}}}
+	got, err := ReduceDependent(pod)
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys, err := controllerUID(got)
+	keys, err := ControllerUID(got)
 	if diff := cmp.Diff([]string{"9"}, keys); diff != "" || err != nil {
 		t.Errorf("index of what is left (-want +got), %v:\n%s", err, diff)
 	}
-	for _, other := range []any{"no pod", &workload.Pod{}, replicaSet("shop/web-5d8f9/9/7///")} {
-		if keys, err := controllerUID(other); len(keys) != 0 || err != nil {
+	for _, other := range []any{"no pod", &workload.Pod{}, ReplicaSet("shop/web-5d8f9/9/7///")} {
+		if keys, err := ControllerUID(other); len(keys) != 0 || err != nil {
 			t.Errorf("index of %v: %v, %v", other, keys, err)
 		}
 	}

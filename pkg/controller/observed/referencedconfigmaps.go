@@ -1,7 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package observed
 
 import (
 	"context"
@@ -15,16 +15,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // configMaps watches the ConfigMaps that MCPServers refer to, each by its name. The cache of all ConfigMaps
 // keeps the content of our own alone, and those of users are few.
-type configMaps struct {
+type ReferencedConfigMaps struct {
 	client kubernetes.Interface
 	// scope returns the caches of a watched namespace.
-	scope func(namespace string) *scope
+	scope func(namespace string) *Scope
 	// wake is called with an MCPServer whose ConfigMap was created, changed or deleted.
 	wake func(server cache.ObjectName)
 
@@ -38,29 +37,21 @@ type configMaps struct {
 type configMapWatch struct {
 	informer cache.SharedIndexInformer
 	// record is of a cache that has to fill: until then an MCPServer that needs it has no status that says so.
-	record *watchRecord
+	record *WatchRecord
 	stop   context.CancelFunc
 	users  sets.Set[cache.ObjectName]
 }
 
-func newConfigMaps(client kubernetes.Interface, scope func(namespace string) *scope, wake func(cache.ObjectName)) *configMaps {
-	return &configMaps{
+func NewReferencedConfigMaps(client kubernetes.Interface, scope func(namespace string) *Scope, wake func(cache.ObjectName)) *ReferencedConfigMaps {
+	return &ReferencedConfigMaps{
 		client: client, scope: scope, wake: wake,
 		watches: map[cache.ObjectName]*configMapWatch{}, used: map[cache.ObjectName]sets.Set[cache.ObjectName]{},
 	}
 }
 
-// authzReference returns the ConfigMap that an MCPServer's authorization policy is in; empty for none.
-func authzReference(server *v1beta1.MCPServer) string {
-	if a := server.Spec.AuthzConfig; a != nil && a.ConfigMap != nil {
-		return a.ConfigMap.Name
-	}
-	return ""
-}
-
-// use declares which ConfigMaps, all in its namespace, an MCPServer refers to: it starts the watches of new ones and
+// Use declares which ConfigMaps, all in its namespace, an MCPServer refers to: it starts the watches of new ones and
 // ends those that no MCPServer needs any more. Empty names are passed over.
-func (c *configMaps) use(ctx context.Context, server cache.ObjectName, names ...string) {
+func (c *ReferencedConfigMaps) Use(ctx context.Context, server cache.ObjectName, names ...string) {
 	wanted := sets.New[cache.ObjectName]()
 	for _, name := range names {
 		if name != "" {
@@ -82,25 +73,25 @@ func (c *configMaps) use(ctx context.Context, server cache.ObjectName, names ...
 	}
 	for ref := range wanted {
 		if c.watches[ref] == nil {
-			c.watches[ref] = c.start(ctx, ref)
+			c.watches[ref] = c.Start(ctx, ref)
 		}
 		c.watches[ref].users.Insert(server)
 	}
 }
 
-func (c *configMaps) start(ctx context.Context, ref cache.ObjectName) *configMapWatch {
+func (c *ReferencedConfigMaps) Start(ctx context.Context, ref cache.ObjectName) *configMapWatch {
 	ctx, cancel := context.WithCancel(ctx)
 	watch := &configMapWatch{stop: cancel, users: sets.New[cache.ObjectName]()}
 	watch.informer = corev1informers.NewFilteredConfigMapInformer(c.client, ref.Namespace, 0, cache.Indexers{},
 		func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, ref.Name).String()
 		})
-	watch.record = c.scope(ref.Namespace).record(managers.ConfigMap.Kind, watch.informer)
+	watch.record = c.scope(ref.Namespace).Record(managers.ConfigMap.Kind, watch.informer)
 	watch.record.begin()
 	wake := func(any) { c.wakeUsers(ref) }
 	// The errors are those of an informer which has been started or stopped; this one has not been started.
 	_ = watch.informer.SetWatchErrorHandlerWithContext(watch.record.failed)
-	_, _ = watch.informer.AddEventHandler(persistent(cache.ResourceEventHandlerFuncs{
+	_, _ = watch.informer.AddEventHandler(Persistent(cache.ResourceEventHandlerFuncs{
 		AddFunc: wake, UpdateFunc: func(_, obj any) { wake(obj) }, DeleteFunc: wake,
 	}))
 	c.running.Go(func() { watch.informer.RunWithContext(ctx) })
@@ -113,7 +104,7 @@ func (c *configMaps) start(ctx context.Context, ref cache.ObjectName) *configMap
 	return watch
 }
 
-func (c *configMaps) wakeUsers(ref cache.ObjectName) {
+func (c *ReferencedConfigMaps) wakeUsers(ref cache.ObjectName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if watch := c.watches[ref]; watch != nil {
@@ -123,9 +114,9 @@ func (c *configMaps) wakeUsers(ref cache.ObjectName) {
 	}
 }
 
-// get returns a ConfigMap in use, nil when it does not exist. known is false as long as that has not been
+// Get returns a ConfigMap in use, nil when it does not exist. known is false as long as that has not been
 // established; the user is woken when it has.
-func (c *configMaps) get(namespace, name string) (found *corev1.ConfigMap, known bool) {
+func (c *ReferencedConfigMaps) Get(namespace, name string) (found *corev1.ConfigMap, known bool) {
 	if name == "" {
 		return nil, true
 	}
@@ -144,8 +135,8 @@ func (c *configMaps) get(namespace, name string) (found *corev1.ConfigMap, known
 	return found, true
 }
 
-// records returns those of the watches.
-func (c *configMaps) records() (all []*watchRecord) {
+// Records returns those of the watches.
+func (c *ReferencedConfigMaps) Records() (all []*WatchRecord) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, watch := range c.watches {
@@ -154,5 +145,5 @@ func (c *configMaps) records() (all []*watchRecord) {
 	return all
 }
 
-// shutdown returns when all watches have ended; their context must have been cancelled.
-func (c *configMaps) shutdown() { c.running.Wait() }
+// Shutdown returns when all watches have ended; their context must have been cancelled.
+func (c *ReferencedConfigMaps) Shutdown() { c.running.Wait() }

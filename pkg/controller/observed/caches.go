@@ -1,7 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package observed
 
 import (
 	"context"
@@ -32,112 +32,112 @@ import (
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
-// caches are the informers of the watched namespaces.
-type caches struct {
-	// byNamespace has one scope for each watched namespace, or just that of metav1.NamespaceAll.
-	byNamespace map[string]*scope
-	reducer     *reducer
+// Caches are the informers of the watched namespaces.
+type Caches struct {
+	// ByNamespace has one scope for each watched namespace, or just that of metav1.NamespaceAll.
+	ByNamespace map[string]*Scope
+	Reducer     *Reducer
 	// selects reports whether an MCPServer is this operator's to work for.
 	selects func(server *v1beta1.MCPServer) bool
 }
 
-// scope are the informers of one namespace, or of all.
-type scope struct {
-	namespace string
-	clock     clock.PassiveClock
+// Scope are the informers of one namespace, or of all.
+type Scope struct {
+	Namespace string
+	Clock     clock.PassiveClock
 	// children are the informers of children, by the label that selects them.
 	children map[inventory.Selector]informers.SharedInformerFactory
 	proxies  informers.SharedInformerFactory
 	backends informers.SharedInformerFactory
 	toolhive toolhiveinformers.SharedInformerFactory
 
-	serverStore cache.SharedIndexInformer
+	ServerStore cache.SharedIndexInformer
 	// proxyStore holds the pods of all proxies, and backendStore those of all backends.
 	proxyStore, backendStore cache.SharedIndexInformer
 	// replicaSetStore holds the ReplicaSets of all proxies.
 	replicaSetStore cache.SharedIndexInformer
-	childStores     map[childKey]cache.SharedIndexInformer
-	// configStores hold the objects that MCPServers refer to, by kind.
-	configStores map[string]*optionalStore
-	// required are the caches of all kinds but those of configStores.
-	required []*requiredStore
-	// filled is set when each of required holds a complete list. No pass over an object of the namespace begins before: it would take
+	ChildStores     map[childKey]cache.SharedIndexInformer
+	// ConfigStores hold the objects that MCPServers refer to, by kind.
+	ConfigStores map[string]*OptionalStore
+	// Required are the caches of all kinds but those of configStores.
+	Required []*requiredStore
+	// Filled is set when each of required holds a complete list. No pass over an object of the namespace begins before: it would take
 	// what has not been read for absent.
-	filled atomic.Bool
+	Filled atomic.Bool
 	// running are those that wait for caches to fill.
 	running sync.WaitGroup
 }
 
 // childKey identifies an informer of children.
 type childKey struct {
-	kind     schema.GroupKind
+	Kind     schema.GroupKind
 	selector inventory.Selector
 }
 
 func keyOf(child *inventory.Child) childKey { return childKey{child.Kind, child.Selector} }
 
-func newCaches(
+func NewCaches(
 	core kubernetes.Interface, servers versioned.Interface, others dynamic.Interface,
-	namespaces []string, resync time.Duration, reduce *reducer, selects func(server *v1beta1.MCPServer) bool, now clock.PassiveClock,
-) (*caches, error) {
+	namespaces []string, resync time.Duration, reduce *Reducer, selects func(server *v1beta1.MCPServer) bool, now clock.PassiveClock,
+) (*Caches, error) {
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	c := &caches{byNamespace: map[string]*scope{}, reducer: reduce, selects: selects}
+	c := &Caches{ByNamespace: map[string]*Scope{}, Reducer: reduce, selects: selects}
 	for _, namespace := range namespaces {
 		s, err := newScope(core, servers, others, reduce, selects, namespace, resync, now)
 		if err != nil {
 			return nil, err
 		}
-		c.byNamespace[namespace] = s
+		c.ByNamespace[namespace] = s
 	}
 	return c, nil
 }
 
 func newScope(
 	core kubernetes.Interface, servers versioned.Interface, others dynamic.Interface,
-	reduce *reducer, selects func(server *v1beta1.MCPServer) bool, namespace string, resync time.Duration,
+	reduce *Reducer, selects func(server *v1beta1.MCPServer) bool, namespace string, resync time.Duration,
 	now clock.PassiveClock,
-) (*scope, error) {
-	s := &scope{
-		namespace: namespace,
-		clock:     now,
+) (*Scope, error) {
+	s := &Scope{
+		Namespace: namespace,
+		Clock:     now,
 		children:  map[inventory.Selector]informers.SharedInformerFactory{},
 		proxies:   podInformers(core, namespace, render.AnyProxySelector(), resync),
 		backends:  podInformers(core, namespace, render.AnyBackendSelector(), resync),
 		toolhive:  toolhiveinformers.NewSharedInformerFactoryWithOptions(servers, resync, toolhiveinformers.WithNamespace(namespace)),
 	}
-	s.serverStore = s.toolhive.Toolhive().V1beta1().MCPServers().Informer()
-	if err := s.serverStore.SetTransform(surviving(slimServers(newTexts(), selects))); err != nil {
+	s.ServerStore = s.toolhive.Toolhive().V1beta1().MCPServers().Informer()
+	if err := s.ServerStore.SetTransform(Surviving(reduceServers(NewTexts(), selects))); err != nil {
 		return nil, fmt.Errorf("cannot watch MCPServers: %w", err)
 	}
-	if err := s.serverStore.AddIndexers(cache.Indexers{serversByReference: referencesOfServer}); err != nil {
+	if err := s.ServerStore.AddIndexers(cache.Indexers{ServersByReference: referencesOfServer}); err != nil {
 		return nil, fmt.Errorf("cannot index MCPServers: %w", err)
 	}
-	s.configStores = map[string]*optionalStore{}
+	s.ConfigStores = map[string]*OptionalStore{}
 	for kind, informer := range configInformers(s.toolhive) {
 		row := managers.ConfigOf(v1beta1.Kind(kind))
-		s.configStores[kind] = &optionalStore{
-			SharedIndexInformer: informer, definition: newDefinition(others, servers.Discovery(), row.GroupVersionResource()), record: s.record(kind, informer),
+		s.ConfigStores[kind] = &OptionalStore{
+			SharedIndexInformer: informer, Definition: NewDefinition(others, servers.Discovery(), row.GroupVersionResource()), Record: s.Record(kind, informer),
 		}
 	}
 	s.backendStore = s.backends.Core().V1().Pods().Informer()
 	s.proxyStore = s.proxies.Core().V1().Pods().Informer()
 	s.replicaSetStore = s.proxies.Apps().V1().ReplicaSets().Informer()
 	for _, store := range []cache.SharedIndexInformer{s.proxyStore, s.backendStore, s.replicaSetStore} {
-		if err := store.AddIndexers(cache.Indexers{byController: controllerUID}); err != nil {
+		if err := store.AddIndexers(cache.Indexers{byController: ControllerUID}); err != nil {
 			return nil, fmt.Errorf("cannot index pods: %w", err)
 		}
 	}
 	if err := errors.Join(
-		s.require(managers.MCPServer.Kind, s.serverStore), s.require(podKind.Kind, s.proxyStore), s.require(podKind.Kind, s.backendStore),
+		s.require(managers.MCPServer.Kind, s.ServerStore), s.require(PodKind.Kind, s.proxyStore), s.require(PodKind.Kind, s.backendStore),
 		s.require(replicaSetKind, s.replicaSetStore),
 	); err != nil {
 		return nil, err
 	}
-	s.childStores = map[childKey]cache.SharedIndexInformer{}
+	s.ChildStores = map[childKey]cache.SharedIndexInformer{}
 	for _, child := range inventory.Children() {
-		if s.childStores[keyOf(child)] != nil {
+		if s.ChildStores[keyOf(child)] != nil {
 			continue
 		}
 		if s.children[child.Selector] == nil {
@@ -148,7 +148,7 @@ func newScope(
 			return nil, fmt.Errorf("cannot watch %s: %w", child.Kind, err)
 		}
 		store := informer.Informer()
-		if err := store.SetTransform(surviving(reduce.transform(child.Kind, func() cache.Store { return store.GetStore() }))); err != nil {
+		if err := store.SetTransform(Surviving(reduce.Transform(child.Kind, func() cache.Store { return store.GetStore() }))); err != nil {
 			return nil, fmt.Errorf("cannot watch %s: %w", child.Kind, err)
 		}
 		if child.ByContent {
@@ -159,14 +159,14 @@ func newScope(
 		if err := s.require(child.Kind.Kind, store); err != nil {
 			return nil, err
 		}
-		s.childStores[keyOf(child)] = store
+		s.ChildStores[keyOf(child)] = store
 	}
 	return s, nil
 }
 
 // podInformers returns the informers of pods, and of the ReplicaSets between them and their workloads.
 func podInformers(core kubernetes.Interface, namespace, selector string, resync time.Duration) informers.SharedInformerFactory {
-	return informersOf(core, namespace, selector, resync, informers.WithTransform(surviving(slim)))
+	return informersOf(core, namespace, selector, resync, informers.WithTransform(Surviving(ReduceDependent)))
 }
 
 // informersOf returns informers of the objects of a namespace that a label selector selects.
@@ -177,15 +177,15 @@ func informersOf(
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = selector }))...)
 }
 
-// start begins to watch, until the first context ends, and returns when the caches of one namespace are filled or the second context
+// Start begins to watch, until the first context ends, and returns when the caches of one namespace are filled or the second context
 // ends. Until then filled is called with each namespace whose caches are filled: one that cannot be read does not keep the operator
 // from working in the others. Neither waits for the caches of the objects that MCPServers refer to: wake is called with the
 // MCPServers that need them when they are filled.
-func (c *caches) start(ctx, filling context.Context, wake func(server cache.ObjectName), filled func(s *scope)) error {
+func (c *Caches) Start(ctx, filling context.Context, wake func(server cache.ObjectName), filled func(s *Scope)) error {
 	first := make(chan struct{})
 	var once sync.Once
-	for _, s := range c.byNamespace {
-		for _, store := range s.required {
+	for _, s := range c.ByNamespace {
+		for _, store := range s.Required {
 			store.begin()
 		}
 		for _, factory := range s.children {
@@ -211,18 +211,18 @@ func (c *caches) start(ctx, filling context.Context, wake func(server cache.Obje
 }
 
 // awaitFilled returns when the caches of a namespace are filled, and false when the context ends before. It says which are late.
-func (s *scope) awaitFilled(ctx context.Context) bool {
+func (s *Scope) awaitFilled(ctx context.Context) bool {
 	soon, cancel := context.WithTimeout(ctx, lateAfter)
 	defer cancel()
 	if !cache.WaitForCacheSync(soon.Done(), s.synced()...) && ctx.Err() == nil {
 		var late []string
-		for _, store := range s.required {
-			if !store.HasSynced() && !slices.Contains(late, store.kind) {
-				late = append(late, store.kind)
+		for _, store := range s.Required {
+			if !store.HasSynced() && !slices.Contains(late, store.Kind) {
+				late = append(late, store.Kind)
 			}
 		}
 		klog.FromContext(ctx).Error(errNoList, "Still waiting for the first lists, and working on nothing in the namespace. Check the API server if they do not come",
-			"namespace", s.namespace, "kinds", late)
+			"namespace", s.Namespace, "kinds", late)
 	}
 	return cache.WaitForCacheSync(ctx.Done(), s.synced()...)
 }
@@ -230,8 +230,8 @@ func (s *scope) awaitFilled(ctx context.Context) bool {
 // lateAfter is how long the first lists of a namespace may take before the log tells of it: a large cluster's take a minute.
 const lateAfter = 2 * time.Minute
 
-// namesIn returns the names of the objects in a cache.
-func namesIn(store cache.SharedIndexInformer) iter.Seq[cache.ObjectName] {
+// NamesIn returns the names of the objects in a cache.
+func NamesIn(store cache.SharedIndexInformer) iter.Seq[cache.ObjectName] {
 	return func(yield func(cache.ObjectName) bool) {
 		for _, key := range store.GetStore().ListKeys() {
 			if name, err := cache.ParseObjectName(key); err == nil && !yield(name) {
@@ -242,22 +242,22 @@ func namesIn(store cache.SharedIndexInformer) iter.Seq[cache.ObjectName] {
 }
 
 // synced are the caches that a pass needs.
-func (s *scope) synced() (all []cache.InformerSynced) {
-	for _, store := range s.required {
+func (s *Scope) synced() (all []cache.InformerSynced) {
+	for _, store := range s.Required {
 		all = append(all, store.HasSynced)
 	}
 	return all
 }
 
-// filled reports whether the caches of a namespace are.
-func (c *caches) filled(namespace string) bool {
-	s := c.scope(namespace)
-	return s != nil && s.filled.Load()
+// Filled reports whether the caches of a namespace are.
+func (c *Caches) Filled(namespace string) bool {
+	s := c.Scope(namespace)
+	return s != nil && s.Filled.Load()
 }
 
-// shutdown returns when all informers have ended; their context must have been cancelled.
-func (c *caches) shutdown() {
-	for _, s := range c.byNamespace {
+// Shutdown returns when all informers have ended; their context must have been cancelled.
+func (c *Caches) Shutdown() {
+	for _, s := range c.ByNamespace {
 		for _, factory := range s.children {
 			factory.Shutdown()
 		}
@@ -268,43 +268,28 @@ func (c *caches) shutdown() {
 	}
 }
 
-// awaitInformers returns when all informers have ended, after informersTimeout at the latest: they only read.
-func (c *Controller) awaitInformers() {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		c.keeper.shutdown()
-		c.configMaps.shutdown()
-		c.caches.shutdown()
-	}()
-	select {
-	case <-ended:
-	case <-time.After(informersTimeout):
-	}
-}
-
-// scope returns the caches that hold a namespace's objects, or nil when it is not watched.
-func (c *caches) scope(namespace string) *scope {
-	if s, ok := c.byNamespace[namespace]; ok {
+// Scope returns the caches that hold a namespace's objects, or nil when it is not watched.
+func (c *Caches) Scope(namespace string) *Scope {
+	if s, ok := c.ByNamespace[namespace]; ok {
 		return s
 	}
-	return c.byNamespace[metav1.NamespaceAll]
+	return c.ByNamespace[metav1.NamespaceAll]
 }
 
-// serves reports whether there is an MCPServer that this operator works for.
-func (c *caches) serves(key cache.ObjectName) bool { return c.server(key) != nil }
+// Serves reports whether there is an MCPServer that this operator works for.
+func (c *Caches) Serves(key cache.ObjectName) bool { return c.Server(key) != nil }
 
-// exists reports whether there is an MCPServer, whichever operator works for it.
-func (c *caches) exists(key cache.ObjectName) bool { return c.item(serverRef(key)) != nil }
+// Exists reports whether there is an MCPServer, whichever operator works for it.
+func (c *Caches) Exists(key cache.ObjectName) bool { return c.Item(ServerRef(key)) != nil }
 
-// serverOf returns the name of the MCPServer of a namespace that has a UID; ok is false when there is none.
-func (c *caches) serverOf(namespace string, uid types.UID) (name string, ok bool) {
-	s := c.scope(namespace)
+// ServerOf returns the name of the MCPServer of a namespace that has a UID; ok is false when there is none.
+func (c *Caches) ServerOf(namespace string, uid types.UID) (name string, ok bool) {
+	s := c.Scope(namespace)
 	if s == nil {
 		return "", false
 	}
 	// Objects without a controller and with another source are rare, so this is less than an index of all would take.
-	items, err := s.serverStore.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
+	items, err := s.ServerStore.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
 	if err != nil {
 		return "", false
 	}
@@ -316,31 +301,31 @@ func (c *caches) serverOf(namespace string, uid types.UID) (name string, ok bool
 	return "", false
 }
 
-// server returns an MCPServer that this operator works for, which must not be modified; nil when there is none.
-func (c *caches) server(key cache.ObjectName) *v1beta1.MCPServer {
-	server, ok := c.item(serverRef(key)).(*v1beta1.MCPServer)
+// Server returns an MCPServer that this operator works for, which must not be modified; nil when there is none.
+func (c *Caches) Server(key cache.ObjectName) *v1beta1.MCPServer {
+	server, ok := c.Item(ServerRef(key)).(*v1beta1.MCPServer)
 	if !ok || !c.selects(server) {
 		return nil
 	}
 	return server
 }
 
-// child returns what is kept of the object that has the name of a child; nil when there is none.
-func (c *caches) child(ref apply.ObjectRef) *child {
-	switch found := c.item(ref).(type) {
-	case *kept:
-		return found.child(ref.Kind)
+// Child returns what is kept of the object that has the name of a child; nil when there is none.
+func (c *Caches) Child(ref apply.ObjectRef) *Child {
+	switch found := c.Item(ref).(type) {
+	case *Compact:
+		return found.Child(ref.Kind)
 	case metav1.Object: // See surviving.
-		return c.reducer.reduce(ref, found, nil)
+		return c.Reducer.Reduce(ref, found, nil)
 	}
 	return nil
 }
 
-// holds reports whether there is an object that has the name of a child.
-func (c *caches) holds(ref apply.ObjectRef) bool { return c.item(ref) != nil }
+// Holds reports whether there is an object that has the name of a child.
+func (c *Caches) Holds(ref apply.ObjectRef) bool { return c.Item(ref) != nil }
 
-func (c *caches) item(ref apply.ObjectRef) any {
-	store := c.store(ref)
+func (c *Caches) Item(ref apply.ObjectRef) any {
+	store := c.Store(ref)
 	if store == nil {
 		return nil
 	}
@@ -351,25 +336,25 @@ func (c *caches) item(ref apply.ObjectRef) any {
 	return item
 }
 
-// store returns the cache of an object's kind and namespace, or nil when that is not watched.
-func (c *caches) store(ref apply.ObjectRef) cache.Store {
-	s := c.scope(ref.Namespace)
+// Store returns the cache of an object's kind and namespace, or nil when that is not watched.
+func (c *Caches) Store(ref apply.ObjectRef) cache.Store {
+	s := c.Scope(ref.Namespace)
 	switch {
 	case s == nil:
 		return nil
 	case ref.Kind == managers.MCPServer:
-		return s.serverStore.GetStore()
+		return s.ServerStore.GetStore()
 	}
 	child := inventory.Match(ref.Kind, ref.Name)
 	if child == nil {
 		return nil
 	}
-	return s.childStores[keyOf(child)].GetStore()
+	return s.ChildStores[keyOf(child)].GetStore()
 }
 
-// version returns how far the cache of an object's kind has come.
-func (c *caches) version(ref apply.ObjectRef) string {
-	store := c.store(ref)
+// Version returns how far the cache of an object's kind has come.
+func (c *Caches) Version(ref apply.ObjectRef) string {
+	store := c.Store(ref)
 	if store == nil {
 		return ""
 	}

@@ -1,7 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package observed
 
 import (
 	"slices"
@@ -11,9 +11,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
@@ -24,13 +26,13 @@ import (
 // byController indexes pods and ReplicaSets by the UID of their controller.
 const byController = "controller"
 
-func controllerUID(obj any) ([]string, error) {
+func ControllerUID(obj any) ([]string, error) {
 	var uid types.UID
 	switch dependent := obj.(type) {
 	case *workload.Pod:
 		uid = dependent.Controller.UID
-	case replicaSet:
-		uid = dependent.deployment()
+	case ReplicaSet:
+		uid = dependent.Deployment()
 	case metav1.Object: // See surviving.
 		if controller := metav1.GetControllerOfNoCopy(dependent); controller != nil {
 			uid = controller.UID
@@ -44,19 +46,19 @@ func controllerUID(obj any) ([]string, error) {
 
 // slim is a cache.TransformFunc for pods and for the ReplicaSets between them and their Deployments: a cache holds a *workload.Pod or a
 // replicaSet.
-func slim(obj any) (any, error) {
+func ReduceDependent(obj any) (any, error) {
 	switch whole := obj.(type) {
 	case *corev1.Pod:
 		return workload.PodOf(whole), nil
 	case *appsv1.ReplicaSet:
-		return trimReplicaSet(whole), nil
+		return ReducedReplicaSet(whole), nil
 	}
 	return obj, nil
 }
 
-// replicaSet is what a cache keeps of a ReplicaSet of a proxy: its owner, its revision, and the other objects that its template names. The
+// ReplicaSet is what a cache keeps of a ReplicaSet of a proxy: its owner, its revision, and the other objects that its template names. The
 // parts are separated by slashes, which none of them contains. There are up to eleven for each proxy, so it is one string.
-type replicaSet string
+type ReplicaSet string
 
 // The parts of a replicaSet, in their order. Names of ConfigMaps are the rest.
 const (
@@ -71,34 +73,34 @@ const (
 	setConfigMaps
 )
 
-// annotationRevision is where Kubernetes' Deployment controller numbers the ReplicaSets of a Deployment, from 1. The Deployment has
+// AnnotationRevision is where Kubernetes' Deployment controller numbers the ReplicaSets of a Deployment, from 1. The Deployment has
 // the number of its present one, which is the highest: one that it comes back to gets a new number.
-const annotationRevision = "deployment.kubernetes.io/revision"
+const AnnotationRevision = "deployment.kubernetes.io/revision"
 
-// revisionOf returns the number of a ReplicaSet, or of the present one of a Deployment; 0 when it has none, or something else
+// RevisionOf returns the number of a ReplicaSet, or of the present one of a Deployment; 0 when it has none, or something else
 // than a number.
-func revisionOf(object metav1.Object) int {
-	revision, err := strconv.Atoi(object.GetAnnotations()[annotationRevision])
+func RevisionOf(object metav1.Object) int {
+	revision, err := strconv.Atoi(object.GetAnnotations()[AnnotationRevision])
 	if err != nil {
 		return 0
 	}
 	return revision
 }
 
-func trimReplicaSet(set *appsv1.ReplicaSet) replicaSet {
+func ReducedReplicaSet(set *appsv1.ReplicaSet) ReplicaSet {
 	parts := make([]string, setConfigMaps)
 	parts[setNamespace], parts[setName] = set.Namespace, set.Name
 	parts[setUID], parts[setVersion] = string(set.UID), set.ResourceVersion
 	if controller := metav1.GetControllerOfNoCopy(set); controller != nil {
 		parts[setDeployment], parts[setDeploymentName] = string(controller.UID), controller.Name
 	}
-	parts[setRevision] = strconv.Itoa(revisionOf(set))
+	parts[setRevision] = strconv.Itoa(RevisionOf(set))
 	parts[setServiceAccount] = set.Spec.Template.Spec.ServiceAccountName
-	return replicaSet(strings.Join(slices.Concat(parts, workload.ConfigMapsOf(&set.Spec.Template.Spec)), "/"))
+	return ReplicaSet(strings.Join(slices.Concat(parts, workload.ConfigMapsOf(&set.Spec.Template.Spec)), "/"))
 }
 
 // from returns the parts from one on.
-func (r replicaSet) from(part int) string {
+func (r ReplicaSet) from(part int) string {
 	rest := string(r)
 	for range part {
 		_, rest, _ = strings.Cut(rest, "/")
@@ -106,25 +108,25 @@ func (r replicaSet) from(part int) string {
 	return rest
 }
 
-func (r replicaSet) part(i int) string {
+func (r ReplicaSet) part(i int) string {
 	part, _, _ := strings.Cut(r.from(i), "/")
 	return part
 }
 
-// deployment returns the UID of the Deployment that controls the ReplicaSet; it is empty when none does.
-func (r replicaSet) deployment() types.UID { return types.UID(r.part(setDeployment)) }
+// Deployment returns the UID of the Deployment that controls the ReplicaSet; it is empty when none does.
+func (r ReplicaSet) Deployment() types.UID { return types.UID(r.part(setDeployment)) }
 
-// revision returns the number of the ReplicaSet, see revisionOf.
-func (r replicaSet) revision() int {
+// Revision returns the number of the ReplicaSet, see revisionOf.
+func (r ReplicaSet) Revision() int {
 	revision, _ := strconv.Atoi(r.part(setRevision))
 	return revision
 }
 
-// serviceAccount returns the name of the ServiceAccount of the ReplicaSet's pods.
-func (r replicaSet) serviceAccount() string { return r.part(setServiceAccount) }
+// ServiceAccount returns the name of the ServiceAccount of the ReplicaSet's pods.
+func (r ReplicaSet) ServiceAccount() string { return r.part(setServiceAccount) }
 
-// configMaps returns the names of the ConfigMaps that the ReplicaSet's pods read.
-func (r replicaSet) configMaps() []string {
+// ConfigMaps returns the names of the ConfigMaps that the ReplicaSet's pods read.
+func (r ReplicaSet) ConfigMaps() []string {
 	names := r.from(setConfigMaps)
 	if names == "" {
 		return nil
@@ -133,7 +135,7 @@ func (r replicaSet) configMaps() []string {
 }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor. It has as much as informers ask for.
-func (r replicaSet) GetObjectMeta() metav1.Object {
+func (r ReplicaSet) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{
 		Namespace: r.part(setNamespace), Name: r.part(setName),
 		UID: types.UID(r.part(setUID)), ResourceVersion: r.part(setVersion),
@@ -141,45 +143,45 @@ func (r replicaSet) GetObjectMeta() metav1.Object {
 }
 
 // sameExceptVersion reports whether two versions of a ReplicaSet differ in nothing that is kept but the version.
-func (r replicaSet) sameExceptVersion(other replicaSet) bool {
+func (r ReplicaSet) sameExceptVersion(other ReplicaSet) bool {
 	return r.part(setUID) == other.part(setUID) && r.from(setDeployment) == other.from(setDeployment)
 }
 
-// replicaSets returns the ReplicaSets that a Deployment controls.
-func (c *caches) replicaSets(namespace string, deployment types.UID) []replicaSet {
-	s := c.scope(namespace)
+// ReplicaSets returns the ReplicaSets that a Deployment controls.
+func (c *Caches) ReplicaSets(namespace string, deployment types.UID) []ReplicaSet {
+	s := c.Scope(namespace)
 	if s == nil {
 		return nil
 	}
-	return controlledBy[replicaSet](s.replicaSetStore, deployment)
+	return controlledBy[ReplicaSet](s.replicaSetStore, deployment)
 }
 
-// proxyPods returns the pods of a Deployment. A pod whose ReplicaSet the cache does not have yet is not among them; the
+// ProxyPods returns the pods of a Deployment. A pod whose ReplicaSet the cache does not have yet is not among them; the
 // ReplicaSet's event brings the MCPServer back.
-func (c *caches) proxyPods(namespace string, deployment types.UID) (found []*workload.Pod) {
-	s := c.scope(namespace)
+func (c *Caches) ProxyPods(namespace string, deployment types.UID) (found []*workload.Pod) {
+	s := c.Scope(namespace)
 	if s == nil {
 		return nil
 	}
-	for _, set := range c.replicaSets(namespace, deployment) {
+	for _, set := range c.ReplicaSets(namespace, deployment) {
 		found = append(found, controlledBy[*workload.Pod](s.proxyStore, types.UID(set.part(setUID)))...)
 	}
 	return found
 }
 
-// backendPods returns the pods of a StatefulSet.
-func (c *caches) backendPods(namespace string, set types.UID) []*workload.Pod {
-	s := c.scope(namespace)
+// BackendPods returns the pods of a StatefulSet.
+func (c *Caches) BackendPods(namespace string, set types.UID) []*workload.Pod {
+	s := c.Scope(namespace)
 	if s == nil {
 		return nil
 	}
 	return controlledBy[*workload.Pod](s.backendStore, set)
 }
 
-// unplacedProxyPods returns the pods of proxies, with the labels of an MCPServer, whose ReplicaSet the cache does not have:
+// UnplacedProxyPods returns the pods of proxies, with the labels of an MCPServer, whose ReplicaSet the cache does not have:
 // it does not have it yet, or the ReplicaSet was deleted before its pods.
-func (c *caches) unplacedProxyPods(server cache.ObjectName) (unplaced []*workload.Pod) {
-	s := c.scope(server.Namespace)
+func (c *Caches) UnplacedProxyPods(server cache.ObjectName) (unplaced []*workload.Pod) {
+	s := c.Scope(server.Namespace)
 	if s == nil {
 		return nil
 	}
@@ -206,7 +208,7 @@ func controlledBy[T any](store cache.SharedIndexInformer, controller types.UID) 
 	}
 	var found []T
 	for _, item := range items {
-		item, _ = slim(item) // It leaves alone what is reduced. See surviving for what is not.
+		item, _ = ReduceDependent(item) // It leaves alone what is reduced. See surviving for what is not.
 		if dependent, ok := item.(T); ok {
 			found = append(found, dependent)
 		}
@@ -215,33 +217,33 @@ func controlledBy[T any](store cache.SharedIndexInformer, controller types.UID) 
 }
 
 // replicaSetOf returns the ReplicaSet that controls a pod, if the cache has it.
-func (s *scope) replicaSetOf(pod *workload.Pod) (set replicaSet, known bool) {
+func (s *Scope) replicaSetOf(pod *workload.Pod) (set ReplicaSet, known bool) {
 	item, exists, err := s.replicaSetStore.GetStore().GetByKey(cache.NewObjectName(pod.Namespace, pod.Controller.Name).String())
 	if err != nil || !exists {
 		return "", false
 	}
-	set, ok := item.(replicaSet)
+	set, ok := item.(ReplicaSet)
 	return set, ok && set.part(setUID) == string(pod.Controller.UID)
 }
 
 // proxyOf returns the MCPServer to wake for an event of a proxy's pod, and backendOf that for an event of a backend's. Where
 // the controller does not lead to one, the label does: to wake one too many costs nothing.
-func (s *scope) proxyOf(pod *workload.Pod) cache.ObjectName {
-	if set, known := s.replicaSetOf(pod); known && set.deployment() != "" {
-		return set.server()
+func (s *Scope) proxyOf(pod *workload.Pod) cache.ObjectName {
+	if set, known := s.replicaSetOf(pod); known && set.Deployment() != "" {
+		return set.Server()
 	}
 	return labelled(pod)
 }
 
-func (s *scope) backendOf(pod *workload.Pod) cache.ObjectName {
+func (s *Scope) backendOf(pod *workload.Pod) cache.ObjectName {
 	if pod.Controller.UID != "" {
 		return cache.NewObjectName(pod.Namespace, pod.Controller.Name)
 	}
 	return labelled(pod)
 }
 
-// server returns the MCPServer that a ReplicaSet is for: its Deployment has the same name.
-func (r replicaSet) server() cache.ObjectName {
+// Server returns the MCPServer that a ReplicaSet is for: its Deployment has the same name.
+func (r ReplicaSet) Server() cache.ObjectName {
 	return cache.NewObjectName(r.part(setNamespace), r.part(setDeploymentName))
 }
 
@@ -249,13 +251,13 @@ func labelled(pod *workload.Pod) cache.ObjectName {
 	return cache.NewObjectName(pod.Namespace, pod.Server)
 }
 
-// watchPods makes events of pods, and of the ReplicaSets between them and their Deployments, wake MCPServers.
-func (s *scope) watchPods(wake func(server cache.ObjectName)) error {
+// WatchPods makes events of pods, and of the ReplicaSets between them and their Deployments, wake MCPServers.
+func (s *Scope) WatchPods(wake func(server cache.ObjectName)) error {
 	for store, serverOf := range map[cache.SharedIndexInformer]func(*workload.Pod) cache.ObjectName{
 		s.proxyStore: s.proxyOf, s.backendStore: s.backendOf,
 	} {
 		// That a pod has been given a node, or is reported on once more, is no news.
-		if _, err := store.AddEventHandler(persistent(onNews((*workload.Pod).SameExceptVersion, func(obj any) {
+		if _, err := store.AddEventHandler(Persistent(OnNews((*workload.Pod).SameExceptVersion, func(obj any) {
 			if pod, ok := obj.(*workload.Pod); ok {
 				wake(serverOf(pod))
 			}
@@ -264,10 +266,17 @@ func (s *scope) watchPods(wake func(server cache.ObjectName)) error {
 		}
 	}
 	// The counts in a ReplicaSet's status change with each of its pods, whose own events say as much.
-	_, err := s.replicaSetStore.AddEventHandler(persistent(onNews(replicaSet.sameExceptVersion, func(obj any) {
-		if set, ok := obj.(replicaSet); ok && set.deployment() != "" {
-			wake(set.server())
+	_, err := s.replicaSetStore.AddEventHandler(Persistent(OnNews(ReplicaSet.sameExceptVersion, func(obj any) {
+		if set, ok := obj.(ReplicaSet); ok && set.Deployment() != "" {
+			wake(set.Server())
 		}
 	})))
 	return err
+}
+
+// PodKind is the kind of the objects that are deleted for an immediate restart.
+var PodKind = schema.GroupKind{Kind: "Pod"}
+
+func PodRef(pod *workload.Pod) apply.ObjectRef {
+	return apply.NewObjectRef(PodKind, pod.Namespace, pod.Name)
 }

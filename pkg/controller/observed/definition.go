@@ -1,7 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package observed
 
 import (
 	"context"
@@ -23,14 +23,14 @@ import (
 	"github.com/freehold-dev/freehold/pkg/priorityqueue"
 )
 
-// definitions is the resource of CustomResourceDefinitions.
-var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+// Definitions is the resource of CustomResourceDefinitions.
+var Definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 // minUnserved and maxUnserved bound the wait before a kind that the API server does not serve is listed again, where its definition
 // cannot be watched. maxUnservedJitter is the part of the wait that may be added to it.
 const (
 	minUnserved       = time.Second
-	maxUnserved       = 5 * time.Minute
+	MaxUnserved       = 5 * time.Minute
 	maxUnservedJitter = 0.2
 )
 
@@ -43,13 +43,13 @@ type definition struct {
 	retry  priorityqueue.Wait
 }
 
-func newDefinition(client dynamic.Interface, server discovery.ServerResourcesInterface, kind schema.GroupVersionResource) *definition {
+func NewDefinition(client dynamic.Interface, server discovery.ServerResourcesInterface, kind schema.GroupVersionResource) *definition {
 	return &definition{kind: kind, client: client, server: server}
 }
 
-// isUnserved reports whether the API server itself says that it does not serve a kind: it has a document of the group and version, without
+// IsUnserved reports whether the API server itself says that it does not serve a kind: it has a document of the group and version, without
 // the kind. A 404 to a list does not say so, see apply.IsAbsent.
-func isUnserved(server discovery.ServerResourcesInterface, kind schema.GroupVersionResource) bool {
+func IsUnserved(server discovery.ServerResourcesInterface, kind schema.GroupVersionResource) bool {
 	served, err := server.ServerResourcesForGroupVersion(kind.GroupVersion().String())
 	return err == nil && !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Name == kind.Resource })
 }
@@ -61,7 +61,7 @@ func (d *definition) await(ctx context.Context) {
 	if err == nil || ctx.Err() != nil {
 		return
 	}
-	again := wait.Jitter(d.retry.Begin(clock.RealClock{}.Now(), priorityqueue.Bounds{Shortest: minUnserved, Longest: maxUnserved}), maxUnservedJitter)
+	again := wait.Jitter(d.retry.Begin(clock.RealClock{}.Now(), priorityqueue.Bounds{Shortest: minUnserved, Longest: MaxUnserved}), maxUnservedJitter)
 	klog.FromContext(ctx).V(2).Info("Cannot watch a CustomResourceDefinition that is not installed", "name", d.name(), "err", err, "again", again)
 	timer := time.NewTimer(again)
 	defer timer.Stop()
@@ -82,7 +82,7 @@ func (d *definition) watch(ctx context.Context) error {
 	if d.client == nil {
 		return errors.New("there is no client for it")
 	}
-	events, err := d.client.Resource(definitions).Watch(ctx, metav1.ListOptions{ //nolint:forbidigo // Informers list, and never end.
+	events, err := d.client.Resource(Definitions).Watch(ctx, metav1.ListOptions{ //nolint:forbidigo // Informers list, and never end.
 		FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, d.name()).String(),
 	})
 	if err != nil {
@@ -95,7 +95,7 @@ func (d *definition) watch(ctx context.Context) error {
 			if !ok {
 				return errors.New("the watch has ended")
 			}
-			if found, ok := event.Object.(*unstructured.Unstructured); ok && event.Type != watch.Deleted && d.servedBy(found) {
+			if found, ok := event.Object.(*unstructured.Unstructured); ok && event.Type != watch.Deleted && d.ServedBy(found) {
 				return nil
 			}
 		case <-ctx.Done():
@@ -104,8 +104,8 @@ func (d *definition) watch(ctx context.Context) error {
 	}
 }
 
-// servedBy reports whether the API server serves the kind by a definition.
-func (d *definition) servedBy(found *unstructured.Unstructured) bool {
+// ServedBy reports whether the API server serves the kind by a definition.
+func (d *definition) ServedBy(found *unstructured.Unstructured) bool {
 	return memberOf(found, map[string]any{"name": d.kind.Version, "served": true}, "spec", "versions") &&
 		memberOf(found, map[string]any{"type": "Established", "status": "True"}, "status", "conditions")
 }

@@ -1,7 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package observed
 
 import (
 	"slices"
@@ -23,53 +23,54 @@ import (
 	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
-// child is what is known of an object in the place of an MCPServer's child: what decides whether writers have work on
+// Child is what is known of an object in the place of an MCPServer's child: what decides whether writers have work on
 // it, its owner, and, for a workload, what rollouts and pruning depend on. The object itself is read from the API
 // server where ownership is edited or explained. A cache holds it as kept.
-type child struct {
+type Child struct {
 	apply.State
-	// spoilt reports that the object is named by its content and has another one.
-	spoilt bool
+	// Spoilt reports that the object is named by its content and has another one.
+	Spoilt bool
 }
 
-// reducer makes children of objects.
-type reducer struct {
-	applier *apply.Applier
-	clients *clients
+// Reducer makes children of objects.
+type Reducer struct {
+	Applier *apply.Applier
+	// Writers are those of each kind of child.
+	Writers map[schema.GroupKind][]apply.Writer
 }
 
-// transform is a cache.TransformFunc for a kind of children. The store, which holds the earlier results, is asked for
+// Transform is a cache.TransformFunc for a kind of children. The store, which holds the earlier results, is asked for
 // when it is needed.
-func (r *reducer) transform(kind schema.GroupKind, store func() cache.Store) cache.TransformFunc {
+func (r *Reducer) Transform(kind schema.GroupKind, store func() cache.Store) cache.TransformFunc {
 	return func(obj any) (any, error) {
 		object, ok := obj.(metav1.Object)
 		if !ok { // the note that an object is gone, or what was made of one before
 			return obj, nil
 		}
 		ref := apply.NewObjectRef(kind, object.GetNamespace(), object.GetName())
-		var before *child
+		var before *Child
 		if item, exists, err := store().GetByKey(ref.NamespacedName.String()); err == nil && exists {
-			if known, ok := item.(*kept); ok {
-				before = known.child(kind)
+			if known, ok := item.(*Compact); ok {
+				before = known.Child(kind)
 			}
 		}
-		return keep(r.reduce(ref, object, before)), nil
+		return compactOf(r.Reduce(ref, object, before)), nil
 	}
 }
 
-// reduce returns what is kept of an object. before is what a cache or a pass has kept of it earlier, if anything.
-func (r *reducer) reduce(ref apply.ObjectRef, object metav1.Object, before *child) *child {
+// Reduce returns what is kept of an object. before is what a cache or a pass has kept of it earlier, if anything.
+func (r *Reducer) Reduce(ref apply.ObjectRef, object metav1.Object, before *Child) *Child {
 	if !inventory.MayBelong(object) {
 		meta := identity(object)
 		meta.Labels = only(object.GetLabels(), keptLabels)
-		return &child{State: apply.State{Object: &meta}}
+		return &Child{State: apply.State{Object: &meta}}
 	}
 	var known *apply.State
 	if before != nil {
 		known = &before.State
 	}
-	made := &child{State: *r.applier.Reduce(ref, object, known, r.clients.of[ref.Kind]...), spoilt: isSpoilt(object)}
-	made.Object = essence(ref.Kind, object)
+	made := &Child{State: *r.Applier.Reduce(ref, object, known, r.Writers[ref.Kind]...), Spoilt: isSpoilt(object)}
+	made.Object = ReducedObject(ref.Kind, object)
 	return made
 }
 
@@ -101,7 +102,7 @@ func identity(object metav1.Object) metav1.ObjectMeta {
 var (
 	keptLabels      = []string{v1beta1.LabelToolHiveName, v1beta1.LabelMCPServer, v1beta1.LabelToolHive, v1beta1.LabelComponent}
 	keptAnnotations = []string{
-		v1beta1.AnnotationSource, v1beta1.AnnotationReferences, v1beta1.AnnotationReplicasSource, v1beta1.AnnotationReplicasWritten, annotationRevision,
+		v1beta1.AnnotationSource, v1beta1.AnnotationReferences, v1beta1.AnnotationReplicasSource, v1beta1.AnnotationReplicasWritten, AnnotationRevision,
 	}
 )
 
@@ -119,7 +120,7 @@ func only(values map[string]string, keys []string) (kept map[string]string) {
 }
 
 // essence returns what is kept of an object: of a workload or a ServiceAccount the struct in package workload, of others the metadata.
-func essence(kind schema.GroupKind, object metav1.Object) metav1.Object {
+func ReducedObject(kind schema.GroupKind, object metav1.Object) metav1.Object {
 	meta := identity(object)
 	meta.Labels, meta.Annotations = only(object.GetLabels(), keptLabels), only(object.GetAnnotations(), keptAnnotations)
 	meta.ManagedFields = entries(object, wantedOf(kind))
@@ -174,3 +175,9 @@ var (
 		path: fieldmanager.Path("imagePullSecrets"), name: `"f:imagePullSecrets"`, alone: metav1.NewFieldsV1(`{"f:imagePullSecrets":{}}`),
 	}
 )
+
+// IsShown reports whether an informer shows an object of this state.
+func IsShown(ref apply.ObjectRef, object *Child) bool {
+	child := inventory.Match(ref.Kind, ref.Name)
+	return child != nil && child.Selector.Selects(object.Object)
+}

@@ -1,0 +1,218 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observed
+
+import (
+	"iter"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
+	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/rollout"
+	"github.com/freehold-dev/freehold/pkg/workload"
+)
+
+// view is what one pass decides on: an MCPServer and its children, all of one moment, except for the pass's own writes since.
+// Decisions are functions of it, and of the outcomes of the writes before them.
+type Snapshot struct {
+	Key cache.ObjectName
+	// Server is the MCPServer as the pass found it, and written as the pass left it; nil when it has not been written.
+	Server, Written *v1beta1.MCPServer
+	Now             time.Time
+	// Refs name everything that is, or may be, made for the MCPServer.
+	Refs []apply.ObjectRef
+	// Children has the objects in those places, and in places that no informer shows.
+	Children map[apply.ObjectRef]*Child
+	// Pods has those of the two workloads, by the UIDs of these.
+	Pods map[types.UID][]*workload.Pod
+	// around answers rare questions.
+	Ask Queries
+}
+
+// surroundings answer what a view leaves out, since it would cost too much to collect it for each.
+type Queries interface {
+	// ReplicaSets returns the ReplicaSets that a Deployment controls.
+	ReplicaSets(namespace string, deployment types.UID) []ReplicaSet
+	// UnplacedProxyPods returns the pods that may be an MCPServer's proxies, although their ReplicaSet is not known.
+	UnplacedProxyPods(server cache.ObjectName) []*workload.Pod
+	// ServerOf returns the name of the MCPServer of a namespace that has a UID.
+	ServerOf(namespace string, uid types.UID) (name string, ok bool)
+	// Exists reports whether there is an MCPServer, whichever operator works for it.
+	Exists(key cache.ObjectName) bool
+}
+
+// look collects what a pass over an MCPServer decides on. unlabelled has the objects in places of children that no informer shows.
+func (c *Caches) Snapshot(server *v1beta1.MCPServer, now time.Time, places []apply.ObjectRef, unlabelled func(ref apply.ObjectRef) *Child) *Snapshot {
+	key := cache.MetaObjectToName(server)
+	v := &Snapshot{
+		Key: key, Server: server, Now: now,
+		Children: map[apply.ObjectRef]*Child{},
+		Pods:     map[types.UID][]*workload.Pod{}, Ask: c,
+	}
+	known := c.ContentNamed(key) // What is named by its content is found by an index.
+	for _, ref := range places {
+		if ref.Kind != managers.ConfigMap {
+			v.Refs = append(v.Refs, ref)
+		} else if unlabelled(ref) != nil && !slices.Contains(known, ref) {
+			known = append(known, ref)
+		}
+	}
+	v.Refs = append(v.Refs, known...)
+	for _, ref := range v.Refs {
+		if found := c.Child(ref); found != nil {
+			v.Children[ref] = found
+		} else if found = unlabelled(ref); found != nil {
+			v.Children[ref] = found
+		}
+	}
+	if deployment := v.Deployment(); deployment != nil {
+		v.Pods[deployment.UID] = c.ProxyPods(key.Namespace, deployment.UID)
+	}
+	if set := v.StatefulSet(); set != nil {
+		v.Pods[set.UID] = c.BackendPods(key.Namespace, set.UID)
+	}
+	return v
+}
+
+// Object returns an object as far as it is known: an MCPServer whole, a child as it is kept; nil when there is none.
+func (v *Snapshot) Object(ref apply.ObjectRef) metav1.Object {
+	if ref.Kind == managers.MCPServer {
+		if v.Written != nil {
+			return v.Written
+		}
+		return v.Server
+	}
+	if found := v.Children[ref]; found != nil {
+		return found.Object
+	}
+	return nil
+}
+
+// Existing yields the objects in the places of the MCPServer's children, whatever they are.
+func (v *Snapshot) Existing() iter.Seq2[apply.ObjectRef, metav1.Object] {
+	return func(yield func(apply.ObjectRef, metav1.Object) bool) {
+		for _, ref := range v.Refs {
+			if live := v.Object(ref); live != nil && !yield(ref, live) {
+				return
+			}
+		}
+	}
+}
+
+func (v *Snapshot) DeploymentRef() apply.ObjectRef {
+	return inventory.Proxy.Ref(v.Key.Namespace, v.Key.Name)
+}
+
+func (v *Snapshot) StatefulSetRef() apply.ObjectRef {
+	return inventory.Backend.Ref(v.Key.Namespace, v.Key.Name)
+}
+
+// Deployment returns the MCPServer's Deployment; nil when there is none, or it is another one's.
+func (v *Snapshot) Deployment() *workload.Deployment {
+	found, ok := v.Object(v.DeploymentRef()).(*workload.Deployment)
+	if !ok || !v.IsOwned(v.DeploymentRef(), found) {
+		return nil
+	}
+	return found
+}
+
+// StatefulSet returns the MCPServer's StatefulSet; nil when there is none, or it is another one's.
+func (v *Snapshot) StatefulSet() *workload.StatefulSet {
+	found, ok := v.Object(v.StatefulSetRef()).(*workload.StatefulSet)
+	if !ok || !v.IsOwned(v.StatefulSetRef(), found) {
+		return nil
+	}
+	return found
+}
+
+// HasService reports whether the MCPServer has the Service for its clients, and it stays.
+func (v *Snapshot) HasService() bool {
+	ref := inventory.ProxyService.Ref(v.Key.Namespace, v.Key.Name)
+	live := v.Object(ref)
+	return live != nil && live.GetDeletionTimestamp() == nil && v.IsOwned(ref, live)
+}
+
+// ProxyPods returns the pods of the MCPServer's proxy.
+func (v *Snapshot) ProxyPods() []*workload.Pod {
+	if deployment := v.Deployment(); deployment != nil {
+		return v.Pods[deployment.UID]
+	}
+	return nil
+}
+
+// BackendPods returns the pods of the MCPServer's backend.
+func (v *Snapshot) BackendPods() []*workload.Pod {
+	if set := v.StatefulSet(); set != nil {
+		return v.Pods[set.UID]
+	}
+	return nil
+}
+
+// BackendServes reports whether a pod of the backend is ready.
+func (v *Snapshot) BackendServes() bool {
+	found := v.StatefulSet()
+	return found != nil && found.Status.ReadyReplicas > 0
+}
+
+// BackendProcess returns the process to which the runner of a proxy with transport stdio is to be attached. While no
+// process is ready it is the one that the proxy was made for: there is nothing better to attach to.
+func (v *Snapshot) BackendProcess() string {
+	for _, pod := range v.BackendPods() {
+		if process := render.ProcessOf(pod); process != "" && pod.Name == render.OnlyBackendPod(v.Key.Name) {
+			return process
+		}
+	}
+	deployment := v.Deployment()
+	if deployment == nil {
+		return ""
+	}
+	return deployment.Template.AttachedTo
+}
+
+// Driver returns what replaces the backend's pods under OnDelete.
+func (v *Snapshot) Driver() rollout.Driver {
+	updates := render.UpdatesOf(v.Server)
+	return rollout.Driver{Driven: updates.Driven, Paused: updates.Driven && updates.Paused}
+}
+
+// IsOwned reports whether an object that has the name of a child is the MCPServer's.
+func (v *Snapshot) IsOwned(ref apply.ObjectRef, live metav1.Object) bool {
+	return v.CheckOwner(ref, live).Mine
+}
+
+func (v *Snapshot) CheckOwner(ref apply.ObjectRef, live metav1.Object) inventory.Verdict {
+	owner := inventory.Owner{
+		Server: v.Server,
+		Living: func(uid types.UID) (string, bool) { return v.Ask.ServerOf(v.Key.Namespace, uid) },
+	}
+	if ref.Kind != managers.StatefulSet {
+		if set := v.StatefulSet(); set != nil {
+			owner.Backend = set
+		}
+	}
+	return owner.Whose(ref.Kind, live)
+}
+
+// fixed returns the references of all objects that may be created for an MCPServer, except those named by their content.
+func NamedChildren(server cache.ObjectName) []apply.ObjectRef {
+	var refs []apply.ObjectRef
+	for _, child := range inventory.Children() {
+		if !child.ByContent {
+			refs = append(refs, child.Ref(server.Namespace, server.Name))
+		}
+	}
+	return refs
+}
+
+func ServerRef(key cache.ObjectName) apply.ObjectRef {
+	return apply.NewObjectRef(managers.MCPServer, key.Namespace, key.Name)
+}
