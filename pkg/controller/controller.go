@@ -147,7 +147,7 @@ func New(config Config) (*Controller, error) {
 		return nil, err
 	}
 	applier := apply.NewApplierWithClock(config.Observer, config.Clock)
-	caches, err := observed.NewCaches(config.Core, config.Servers, config.Dynamic, config.Namespaces, config.Resync,
+	caches, err := observed.NewCaches(config.Core, config.Servers, config.Namespaces, config.Resync,
 		&observed.Reducer{Applier: applier, Writers: clients.of}, observed.Selecting(config.Selector), config.Clock)
 	if err != nil {
 		return nil, err

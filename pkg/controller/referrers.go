@@ -159,7 +159,7 @@ type referrers struct {
 // referrerStore is the cache of one kind.
 type referrerStore struct {
 	*referrerKind
-	*observed.OptionalStore
+	*observed.Store
 }
 
 // notCounted are why the objects of a kind are not counted: there are none, or the operator is not allowed to know.
@@ -202,9 +202,6 @@ func (r *referrers) begin(ctx context.Context, s *observed.Scope, of *referrerKi
 		return keys, nil
 	}}
 	informer := dynamicinformer.NewFilteredDynamicInformer(r.client, of.gvr(), s.Namespace, 0, indexers, nil).Informer()
-	store := &referrerStore{of, &observed.OptionalStore{
-		SharedIndexInformer: informer, Definition: observed.NewDefinition(r.client, r.server, of.gvr()), Record: s.Record(of.kind, informer),
-	}}
 	if err := informer.SetTransform(observed.Surviving(of.reduce)); err != nil {
 		return nil, err
 	}
@@ -219,19 +216,20 @@ func (r *referrers) begin(ctx context.Context, s *observed.Scope, of *referrerKi
 	}))); err != nil {
 		return nil, err
 	}
-	if err := store.OnFailure(func(ctx context.Context, failure observed.ListFailure, _ error) {
+	store, err := s.Optional(of.gvr(), of.kind, informer, r.server, func(ctx context.Context, failure observed.ListFailure, _ error) {
 		cause, uncounted := notCounted[failure]
 		if !uncounted {
 			cause = "the API server does not list them for now"
 		}
 		klog.FromContext(ctx).Info("Cannot list what may refer to configurations", "referrer", of.kind, "cause", cause, "counted", !uncounted)
 		r.wakeGroups(s)
-	}); err != nil {
+	})
+	if err != nil {
 		return nil, err
 	}
 	r.running.Go(func() { informer.RunWithContext(ctx) })
 	store.OnceFilled(ctx, &r.running, func() { r.wakeGroups(s) })
-	return store, nil
+	return &referrerStore{of, store}, nil
 }
 
 func (r *referrers) of(s *observed.Scope) []*referrerStore {

@@ -5,7 +5,6 @@ package observed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -16,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
@@ -58,9 +56,12 @@ type Scope struct {
 	replicaSetStore cache.SharedIndexInformer
 	ChildStores     map[childKey]cache.SharedIndexInformer
 	// ConfigStores hold the objects that MCPServers refer to, by kind.
-	ConfigStores map[string]*OptionalStore
-	// Required are the caches of all kinds but those of configStores.
-	Required []*requiredStore
+	ConfigStores map[string]*Store
+	// required are the caches of the kinds that the operator needs.
+	required []*Store
+	mu       sync.Mutex
+	// stores are all caches of the scope, as long as they run.
+	stores []*Store
 	// Filled is set when each of required holds a complete list. No pass over an object of the namespace begins before: it would take
 	// what has not been read for absent.
 	Filled atomic.Bool
@@ -77,7 +78,7 @@ type childKey struct {
 func keyOf(child *inventory.Child) childKey { return childKey{child.Kind, child.Selector} }
 
 func NewCaches(
-	core kubernetes.Interface, servers versioned.Interface, others dynamic.Interface,
+	core kubernetes.Interface, servers versioned.Interface,
 	namespaces []string, resync time.Duration, reduce *Reducer, selects func(server *v1beta1.MCPServer) bool, now clock.PassiveClock,
 ) (*Caches, error) {
 	if len(namespaces) == 0 {
@@ -85,7 +86,7 @@ func NewCaches(
 	}
 	c := &Caches{ByNamespace: map[string]*Scope{}, Reducer: reduce, selects: selects}
 	for _, namespace := range namespaces {
-		s, err := newScope(core, servers, others, reduce, selects, namespace, resync, now)
+		s, err := newScope(core, servers, reduce, selects, namespace, resync, now)
 		if err != nil {
 			return nil, err
 		}
@@ -95,7 +96,7 @@ func NewCaches(
 }
 
 func newScope(
-	core kubernetes.Interface, servers versioned.Interface, others dynamic.Interface,
+	core kubernetes.Interface, servers versioned.Interface,
 	reduce *Reducer, selects func(server *v1beta1.MCPServer) bool, namespace string, resync time.Duration,
 	now clock.PassiveClock,
 ) (*Scope, error) {
@@ -114,12 +115,14 @@ func newScope(
 	if err := s.ServerStore.AddIndexers(cache.Indexers{ServersByReference: referencesOfServer}); err != nil {
 		return nil, fmt.Errorf("cannot index MCPServers: %w", err)
 	}
-	s.ConfigStores = map[string]*OptionalStore{}
+	s.ConfigStores = map[string]*Store{}
 	for kind, informer := range configInformers(s.toolhive) {
 		row := managers.ConfigOf(v1beta1.Kind(kind))
-		s.ConfigStores[kind] = &OptionalStore{
-			SharedIndexInformer: informer, Definition: NewDefinition(others, servers.Discovery(), row.GroupVersionResource()), Record: s.Record(kind, informer),
+		store, err := s.Optional(row.GroupVersionResource(), kind, informer, servers.Discovery(), nil)
+		if err != nil {
+			return nil, fmt.Errorf("cannot watch %s: %w", kind, err)
 		}
+		s.ConfigStores[kind] = store
 	}
 	s.backendStore = s.backends.Core().V1().Pods().Informer()
 	s.proxyStore = s.proxies.Core().V1().Pods().Informer()
@@ -129,11 +132,8 @@ func newScope(
 			return nil, fmt.Errorf("cannot index pods: %w", err)
 		}
 	}
-	if err := errors.Join(
-		s.require(managers.MCPServer.Kind, s.ServerStore), s.require(PodKind.Kind, s.proxyStore), s.require(PodKind.Kind, s.backendStore),
-		s.require(replicaSetKind, s.replicaSetStore),
-	); err != nil {
-		return nil, err
+	required := map[cache.SharedIndexInformer]string{
+		s.ServerStore: managers.MCPServer.Kind, s.proxyStore: PodKind.Kind, s.backendStore: PodKind.Kind, s.replicaSetStore: replicaSetKind,
 	}
 	s.ChildStores = map[childKey]cache.SharedIndexInformer{}
 	for _, child := range inventory.Children() {
@@ -156,10 +156,14 @@ func newScope(
 				return nil, fmt.Errorf("cannot index %s: %w", child.Kind, err)
 			}
 		}
-		if err := s.require(child.Kind.Kind, store); err != nil {
+		s.ChildStores[keyOf(child)], required[store] = store, child.Kind.Kind
+	}
+	for informer, kind := range required {
+		store, err := s.require(kind, informer)
+		if err != nil {
 			return nil, err
 		}
-		s.ChildStores[keyOf(child)] = store
+		s.required = append(s.required, store)
 	}
 	return s, nil
 }
@@ -185,7 +189,7 @@ func (c *Caches) Start(ctx, filling context.Context, wake func(server cache.Obje
 	first := make(chan struct{})
 	var once sync.Once
 	for _, s := range c.ByNamespace {
-		for _, store := range s.Required {
+		for _, store := range s.required {
 			store.begin()
 		}
 		for _, factory := range s.children {
@@ -216,9 +220,9 @@ func (s *Scope) awaitFilled(ctx context.Context) bool {
 	defer cancel()
 	if !cache.WaitForCacheSync(soon.Done(), s.synced()...) && ctx.Err() == nil {
 		var late []string
-		for _, store := range s.Required {
-			if !store.HasSynced() && !slices.Contains(late, store.Kind) {
-				late = append(late, store.Kind)
+		for _, store := range s.required {
+			if !store.HasSynced() && !slices.Contains(late, store.kind) {
+				late = append(late, store.kind)
 			}
 		}
 		klog.FromContext(ctx).Error(errNoList, "Still waiting for the first lists, and working on nothing in the namespace. Check the API server if they do not come",
@@ -243,7 +247,7 @@ func NamesIn(store cache.SharedIndexInformer) iter.Seq[cache.ObjectName] {
 
 // synced are the caches that a pass needs.
 func (s *Scope) synced() (all []cache.InformerSynced) {
-	for _, store := range s.Required {
+	for _, store := range s.required {
 		all = append(all, store.HasSynced)
 	}
 	return all

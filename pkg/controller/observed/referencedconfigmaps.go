@@ -18,7 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
-// configMaps watches the ConfigMaps that MCPServers refer to, each by its name. The cache of all ConfigMaps
+// ReferencedConfigMaps watches the ConfigMaps that MCPServers refer to, each by its name. The cache of all ConfigMaps
 // keeps the content of our own alone, and those of users are few.
 type ReferencedConfigMaps struct {
 	client kubernetes.Interface
@@ -35,13 +35,13 @@ type ReferencedConfigMaps struct {
 }
 
 type configMapWatch struct {
-	informer cache.SharedIndexInformer
-	// record is of a cache that has to fill: until then an MCPServer that needs it has no status that says so.
-	record *WatchRecord
-	stop   context.CancelFunc
-	users  sets.Set[cache.ObjectName]
+	// Store has to fill: until then an MCPServer that needs it has no status that says so.
+	*Store
+	stop  context.CancelFunc
+	users sets.Set[cache.ObjectName]
 }
 
+// NewReferencedConfigMaps returns watches of no ConfigMap yet.
 func NewReferencedConfigMaps(client kubernetes.Interface, scope func(namespace string) *Scope, wake func(cache.ObjectName)) *ReferencedConfigMaps {
 	return &ReferencedConfigMaps{
 		client: client, scope: scope, wake: wake,
@@ -65,6 +65,7 @@ func (c *ReferencedConfigMaps) Use(ctx context.Context, server cache.ObjectName,
 		watch.users.Delete(server)
 		if watch.users.Len() == 0 {
 			watch.stop()
+			watch.scope.forget(watch.Store)
 			delete(c.watches, ref)
 		}
 	}
@@ -73,35 +74,33 @@ func (c *ReferencedConfigMaps) Use(ctx context.Context, server cache.ObjectName,
 	}
 	for ref := range wanted {
 		if c.watches[ref] == nil {
-			c.watches[ref] = c.Start(ctx, ref)
+			c.watches[ref] = c.start(ctx, ref)
 		}
 		c.watches[ref].users.Insert(server)
 	}
 }
 
-func (c *ReferencedConfigMaps) Start(ctx context.Context, ref cache.ObjectName) *configMapWatch {
+func (c *ReferencedConfigMaps) start(ctx context.Context, ref cache.ObjectName) *configMapWatch {
 	ctx, cancel := context.WithCancel(ctx)
-	watch := &configMapWatch{stop: cancel, users: sets.New[cache.ObjectName]()}
-	watch.informer = corev1informers.NewFilteredConfigMapInformer(c.client, ref.Namespace, 0, cache.Indexers{},
+	informer := corev1informers.NewFilteredConfigMapInformer(c.client, ref.Namespace, 0, cache.Indexers{},
 		func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, ref.Name).String()
 		})
-	watch.record = c.scope(ref.Namespace).Record(managers.ConfigMap.Kind, watch.informer)
-	watch.record.begin()
 	wake := func(any) { c.wakeUsers(ref) }
 	// The errors are those of an informer which has been started or stopped; this one has not been started.
-	_ = watch.informer.SetWatchErrorHandlerWithContext(watch.record.failed)
-	_, _ = watch.informer.AddEventHandler(Persistent(cache.ResourceEventHandlerFuncs{
+	store, _ := c.scope(ref.Namespace).require(managers.ConfigMap.Kind, informer)
+	_, _ = store.AddEventHandler(Persistent(cache.ResourceEventHandlerFuncs{
 		AddFunc: wake, UpdateFunc: func(_, obj any) { wake(obj) }, DeleteFunc: wake,
 	}))
-	c.running.Go(func() { watch.informer.RunWithContext(ctx) })
+	store.begin()
+	c.running.Go(func() { store.RunWithContext(ctx) })
 	c.running.Go(func() {
 		// A ConfigMap that does not exist causes no event, but its absence is news as well.
-		if cache.WaitForCacheSync(ctx.Done(), watch.informer.HasSynced) {
+		if cache.WaitForCacheSync(ctx.Done(), store.HasSynced) {
 			c.wakeUsers(ref)
 		}
 	})
-	return watch
+	return &configMapWatch{store, cancel, sets.New[cache.ObjectName]()}
 }
 
 func (c *ReferencedConfigMaps) wakeUsers(ref cache.ObjectName) {
@@ -124,25 +123,15 @@ func (c *ReferencedConfigMaps) Get(namespace, name string) (found *corev1.Config
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	watch := c.watches[ref]
-	if watch == nil || !watch.informer.HasSynced() {
+	if watch == nil || !watch.HasSynced() {
 		return nil, false
 	}
-	item, exists, err := watch.informer.GetStore().GetByKey(ref.String())
+	item, exists, err := watch.GetStore().GetByKey(ref.String())
 	if err != nil || !exists {
 		return nil, true
 	}
 	found, _ = item.(*corev1.ConfigMap)
 	return found, true
-}
-
-// Records returns those of the watches.
-func (c *ReferencedConfigMaps) Records() (all []*WatchRecord) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, watch := range c.watches {
-		all = append(all, watch.record)
-	}
-	return all
 }
 
 // Shutdown returns when all watches have ended; their context must have been cancelled.

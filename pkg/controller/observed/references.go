@@ -62,11 +62,9 @@ func (s *Scope) WatchConfigs(wake func(server cache.ObjectName)) error {
 		}, wakeServers))); err != nil {
 			return err
 		}
-		if err := store.OnFailure(func(ctx context.Context, _ ListFailure, err error) {
+		store.onFailure = func(ctx context.Context, _ ListFailure, err error) {
 			klog.FromContext(ctx).Info("Cannot list what MCPServers may refer to", "kind", kind, "err", err)
 			s.wakeReferrersOf(kind, wake)
-		}); err != nil {
-			return err
 		}
 	}
 	return nil
