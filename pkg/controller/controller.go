@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/freehold-dev/freehold/pkg/controller/observed"
-
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -29,6 +27,7 @@ import (
 
 	"github.com/freehold-dev/freehold/generated/clientset/versioned"
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/priorityqueue"
@@ -237,8 +236,8 @@ func (c *Controller) Run(ctx context.Context) error {
 
 // begin lets passes over the objects of a namespace begin, whose caches are filled. It wakes those that came too early.
 func (c *Controller) begin(logger klog.Logger, s *observed.Scope) {
-	c.resumeTakeovers(s)
-	c.resumeConfigRollouts(s)
+	resumeTakeovers(c, s)
+	resumeConfigRollouts(c, s)
 	s.Filled.Store(true)
 	logger.Info("Filled the caches", "namespace", s.Namespace)
 	for name := range observed.NamesIn(s.ServerStore) {

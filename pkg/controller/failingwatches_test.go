@@ -11,8 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/freehold-dev/freehold/pkg/controller/observed"
-
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	appsv1 "k8s.io/api/apps/v1"
@@ -22,6 +20,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/internal/apiserver"
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
 )
 
 // forbidReads answers lists and watches in a namespace with 403 until allow is called, those of MCPServers excepted: without these the

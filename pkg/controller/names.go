@@ -6,11 +6,10 @@ package controller
 import (
 	"slices"
 
-	"github.com/freehold-dev/freehold/pkg/controller/observed"
-
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 

@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/freehold-dev/freehold/pkg/controller/observed"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -23,6 +21,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive"
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/configs"
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
 )
 
 // Kinds of ToolHive besides MCPServer that refer to the same objects as MCPServers. Freehold reconciles none of them; it counts them

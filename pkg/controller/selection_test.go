@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/freehold-dev/freehold/pkg/controller/observed"
-
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,6 +24,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/configs"
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
 )
 
 // shard makes an operator work for the MCPServers of one value of a label.

@@ -10,15 +10,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/freehold-dev/freehold/pkg/controller/observed"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/priorityqueue"
 )
 
@@ -159,15 +157,4 @@ func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
 		c.applier.Forget(ref)
 	}
 	c.states.drop(key)
-}
-
-// forgetConflicts drops the conflicts of an MCPServer that is being deleted: nothing more is written of its children and its status, so
-// no user can settle them. Another finalizer may keep it for long.
-func (c *Controller) forgetConflicts(key cache.ObjectName) {
-	for _, ref := range c.unshared(key) {
-		c.applier.Forget(ref)
-	}
-	for _, writer := range []string{managers.Status, managers.Requests} {
-		c.applier.ForgetWriter(writer, observed.ServerRef(key))
-	}
 }

@@ -4,13 +4,9 @@
 package controller
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
-
-	"github.com/freehold-dev/freehold/pkg/controller/observed"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +14,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/rollout"
@@ -29,7 +26,7 @@ import (
 const leftAsItIs = "ToolHive manages this MCPServer, and Freehold leaves it as it is"
 
 // resumeTakeovers gives the takeovers of a scope that were begun their slots, before others may begin.
-func (c *Controller) resumeTakeovers(s *observed.Scope) {
+func resumeTakeovers(c *Controller, s *observed.Scope) {
 	for name := range observed.NamesIn(s.ServerStore) {
 		if server := c.caches.Server(name); server != nil && takeover.UnderWay(server) {
 			c.takeovers.hold(name, turnProgress{generation: -1})
@@ -80,19 +77,19 @@ func (t *takingOver) admit(mode TakeoverMode) (a admission, reason, message stri
 
 // askForTurn asks for a slot for an MCPServer that can be taken over. The wait is reported once, in words that stay true: others
 // come and go, and to count them anew would cost a write each time for each that waits.
-func (c *Controller) askForTurn(ctx context.Context, v *observed.Snapshot) (a admission, reason, message string) {
-	input, known := c.inputOf(ctx, v)
+func askForTurn(v *observed.Snapshot, do *executor) (a admission, reason, message string) {
+	input, known := do.inputs()
 	if !known {
 		return leftAlone, "", ""
 	}
-	result, err := render.Render(input, c.config.Options)
+	result, err := render.Render(input, do.config.Options)
 	if err == nil && len(result.Held) > 0 {
 		err = &render.InvalidError{Problems: result.Held}
 	}
 	if err != nil {
 		return leftAlone, v1beta1.ReasonCannotTakeOver, fmt.Sprintf("%s: %v", leftAsItIs, err)
 	}
-	turn, acquired := c.takeovers.acquire(v.Key)
+	turn, acquired := do.takeovers.acquire(v.Key)
 	if acquired {
 		return takesOver, "", ""
 	}
@@ -104,24 +101,24 @@ func (c *Controller) askForTurn(ctx context.Context, v *observed.Snapshot) (a ad
 }
 
 // beginTakeover reports whether the pass may go on, and says why not in the one condition of an MCPServer that is left as it is.
-func beginTakeover(ctx context.Context, p *pass) bool {
+func beginTakeover(p *pass, do *executor) bool {
 	p.takeover.survey()
-	admission, reason, message := p.takeover.admit(p.config.Takeover)
+	admission, reason, message := p.takeover.admit(do.config.Takeover)
 	if admission == needsTurn {
-		admission, reason, message = p.askForTurn(ctx, p.Snapshot)
+		admission, reason, message = askForTurn(p.Snapshot, do)
 	}
 	p.takeover.underWay, p.takeover.queued = admission == takesOver, admission == queued
 	if reason != "" {
 		finding := status.Finding{Condition: v1beta1.ConditionTakenOver, Status: metav1.ConditionFalse, Reason: reason, Message: message}
-		config, conditions, news := status.Notice(p.Server, finding, p.state.pending, p.config.Clock.Now())
-		out := p.write(ctx, managers.Status, apply.Request{Object: observed.ServerRef(p.Key), Config: config})
+		config, conditions, news := status.Notice(p.Server, finding, p.state.pending, do.config.Clock.Now())
+		out := do.write(managers.Status, apply.Request{Object: observed.ServerRef(p.Key), Config: config})
 		p.state.notePending(out.Err, conditions)
 		if out.Err == nil && out.Action != apply.ActionNone {
-			p.recordEvents(p.Server, news)
+			do.events(news)
 		}
 	}
 	if admission == takesOver {
-		if !p.reveal(ctx) {
+		if !do.reveal() {
 			if !slices.ContainsFunc(p.refused, isNews) {
 				return false // It should be over in a moment.
 			}
@@ -167,19 +164,18 @@ func progressOfTakeover(v *observed.Snapshot) turnProgress {
 	return turnProgress{generation: v.Server.Generation, untaken: countUntaken(v), outdated: outdated}
 }
 
-// leaveSlot ends a pass: the MCPServer keeps its slot, or its place among those that wait for one, or it makes room for others.
-// Wake is when to give the slot up, if nothing happens until then.
-func (c *Controller) leaveSlot(t *takingOver, refused []error) (wake time.Duration) {
-	switch t.useOfSlot(refused) {
+// leaveSlot ends a pass: the MCPServer keeps its slot, or its place among those that wait for one, or it makes room for others. It gives
+// the slot up if nothing happens for too long.
+func leaveSlot(p *pass, do *executor) {
+	switch p.takeover.useOfSlot(p.refused) {
 	case slotReleased:
-		c.takeovers.release(t.Key)
+		do.takeovers.release(p.Key)
 	case slotSuspended:
-		c.takeovers.suspend(t.Key)
+		do.takeovers.suspend(p.Key)
 	case slotHeld:
-		return c.takeovers.hold(t.Key, progressOfTakeover(t.Snapshot))
+		do.wakeIn(do.takeovers.hold(p.Key, progressOfTakeover(p.Snapshot)))
 	case slotKept:
 	}
-	return 0
 }
 
 // approval returns the command that lets Freehold take the MCPServer over.

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
-
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 

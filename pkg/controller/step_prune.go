@@ -6,18 +6,30 @@ package controller
 import (
 	"slices"
 
-	"github.com/freehold-dev/freehold/pkg/controller/observed"
-
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/takeover"
 	"github.com/freehold-dev/freehold/pkg/workload"
 )
+
+func prune(p *pass, do *executor) {
+	in := pruning{p.Snapshot, p.result, p.references, p.unwritten, slices.Concat(p.forged, p.confirmed), p.takeover.intruded}
+	unused, gone := in.decide()
+	for _, ref := range unused {
+		do.delete(ref, p.Object(ref))
+	}
+	for _, ref := range gone {
+		if len(do.neighbours(p.Key, ref)) == 0 { // Another MCPServer may be about to make it.
+			do.applier.Forget(ref)
+		}
+	}
+}
 
 // pruning decides which children that the MCPServer does not ask for are deleted.
 type pruning struct {

@@ -4,12 +4,9 @@
 package controller
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/freehold-dev/freehold/pkg/controller/observed"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/shell"
 	"github.com/freehold-dev/freehold/pkg/status"
@@ -26,14 +24,18 @@ import (
 )
 
 // end finalizes an MCPServer, and records an event about what is in the way, which nothing else reports: the status stays as it was.
-func (p *pass) end(ctx context.Context) {
-	p.finalize(ctx)
+func end(p *pass, do *executor) {
+	do.takeovers.release(p.Key) // Another finalizer may keep the MCPServer for long.
+	do.configRollouts.release(p.Key)
+	p.state.published.Store(nil)
+	do.forgetConflicts()
+	finalize(p, do)
 	if !p.answered {
 		return // It was recorded when it began.
 	}
 	found, delays := refusals(p.Snapshot, p.refused)
 	for _, f := range append(found, delays...) {
-		p.recordEvents(p.Server, []status.Event{{
+		do.events([]status.Event{{
 			Type: corev1.EventTypeWarning, Reason: v1beta1.EventReasonDeletionHeld, Action: actionDelete, Note: f.Message,
 		}})
 	}
@@ -42,19 +44,19 @@ func (p *pass) end(ctx context.Context) {
 // finalize takes care of an MCPServer that is being deleted. The garbage collector deletes the children that
 // refer to it; ours to delete are those that lost their reference, unless all were asked to stay behind. Then
 // the finalizer is given up.
-func (p *pass) finalize(ctx context.Context) {
+func finalize(p *pass, do *executor) {
 	if !slices.Contains(p.Server.Finalizers, v1beta1.Finalizer) {
 		return
 	}
-	if p.config.Takeover == TakeoverOff && takeover.Held(p.Server, "") && !managers.Owns(p.Server, managers.Finalizer, "") {
+	if do.config.Takeover == TakeoverOff && takeover.Held(p.Server, "") && !managers.Owns(p.Server, managers.Finalizer, "") {
 		return // It is for ToolHive's operator to do.
 	}
-	if !p.reveal(ctx) {
+	if !do.reveal() {
 		return // What is left of the children has to be known.
 	}
 	deletion := decideDeletion(p.Snapshot, p.state.proved)
 	for i, ref := range deletion.doomed {
-		out := p.delete(ctx, ref, p.Object(ref))
+		out := do.delete(ref, p.Object(ref))
 		if len(p.refused) > 0 {
 			return
 		}
@@ -68,17 +70,17 @@ func (p *pass) finalize(ctx context.Context) {
 	if deletion.collecting {
 		return // The garbage collector removes its finalizer when it is done, and that is the event that brings us back here.
 	}
-	out := p.write(ctx, managers.Finalizer, apply.Request{
+	out := do.write(managers.Finalizer, apply.Request{
 		Object: observed.ServerRef(p.Key), Config: toolhivev1beta1ac.MCPServer(p.Key.Name, p.Key.Namespace), Preconditions: apply.Preconditions{LetGo: true},
 	})
 	if out.Err != nil {
 		return
 	}
-	klog.FromContext(ctx).Info("Released the finalizer")
+	klog.FromContext(do.ctx).Info("Released the finalizer")
 	if len(deletion.left) > 0 && !p.state.orphaned {
 		event, command := leftBehind(p.Key, deletion.left)
-		klog.FromContext(ctx).Info("Children without an owner reference stay behind", "delete", command)
-		p.recordEvents(p.Server, []status.Event{event})
+		klog.FromContext(do.ctx).Info("Children without an owner reference stay behind", "delete", command)
+		do.events([]status.Event{event})
 	}
 }
 

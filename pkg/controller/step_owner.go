@@ -4,19 +4,18 @@
 package controller
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/freehold-dev/freehold/pkg/controller/observed"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/priorityqueue"
 )
 
 // ahead names the children whose source is a newer generation of the MCPServer than this cache has, and returns them as
@@ -67,14 +66,14 @@ func unowned(v *observed.Snapshot) string {
 // was deleted and its children are to stay; then restoring it would end the child. The caches of two kinds do not show
 // these changes in their order. So before a child gets a reference, the API server is asked to confirm that the
 // MCPServer still is as this cache has it. Built-in controllers read the owner again for the same reason.
-func ownFinalizer(ctx context.Context, p *pass) bool {
+func ownFinalizer(p *pass, do *executor) bool {
 	unowned := unowned(p.Snapshot)
 	ahead, forged := ahead(p.Snapshot)
 	doubts := strings.TrimSpace(unowned + " " + ahead)
 	if doubts == "" {
 		p.state.confirmedOwner = "" // A confirmation ends with the doubts.
 	}
-	out := p.write(ctx, managers.Finalizer, apply.Request{
+	out := do.write(managers.Finalizer, apply.Request{
 		Object:        observed.ServerRef(p.Key),
 		Config:        toolhivev1beta1ac.MCPServer(p.Key.Name, p.Key.Namespace).WithFinalizers(v1beta1.Finalizer),
 		Preconditions: apply.Preconditions{Confirm: p.state.confirmedOwner != doubts},
@@ -96,4 +95,53 @@ func ownFinalizer(ctx context.Context, p *pass) bool {
 		p.forged = forged // As far as is known.
 	}
 	return true
+}
+
+// doubts names the children that record newer states of references than this pass knows, each with all that a writer of it would
+// change, and those references.
+func doubts(v *observed.Snapshot, known apply.References) (text string, children []apply.ObjectRef, references []string) {
+	var found []string
+	for ref, live := range v.Existing() {
+		names := known.Ahead(live, v1beta1.AnnotationReferences)
+		if len(names) == 0 || live.GetDeletionTimestamp() != nil || !v.IsOwned(ref, live) {
+			continue
+		}
+		children, references = append(children, ref), append(references, names...)
+		found = append(found, fmt.Sprintf("%s@%x", ref, v.Children[ref].EntriesHash()))
+	}
+	if len(found) == 0 {
+		return "", nil, nil
+	}
+	slices.Sort(found)
+	slices.Sort(references)
+	return strings.Join(append(found, known.String()), " "), children, slices.Compact(references)
+}
+
+// confirmationBounds bound how often references are read to confirm that they have no newer state.
+var confirmationBounds = priorityqueue.Bounds{Shortest: minBackoff, Longest: maxBackoff}
+
+// confirmReferences finds the children that record newer states of references for which a read confirms that no such states exist: the
+// API server has the objects as this cache has them. Then the annotation was forged, or restored from a copy, and would hold the writer
+// back for ever. A confirmation takes a read of each object, so it is repeated after waits that grow.
+func confirmReferences(p *pass, do *executor) {
+	text, children, references := doubts(p.Snapshot, p.references)
+	if text == "" {
+		return
+	}
+	if p.state.confirmedReferences == text {
+		p.confirmed = children
+		return
+	}
+	if left := p.state.confirmationWait.Left(do.config.Clock.Now()); left > 0 {
+		do.wakeIn(left)
+		return
+	}
+	do.wakeIn(p.state.confirmationWait.Begin(do.config.Clock.Now(), confirmationBounds))
+	for _, ours := range p.references {
+		if slices.Contains(references, ours.Name) && !do.readReference(ours) {
+			return // If this cache is behind, it will catch up, and that wakes the MCPServer.
+		}
+	}
+	p.state.confirmedReferences = text
+	p.confirmed = children
 }

@@ -4,17 +4,15 @@
 package controller
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/freehold-dev/freehold/pkg/controller/observed"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
@@ -29,7 +27,7 @@ const DefaultConfigRolloutsAtOnce = 10
 
 // resumeConfigRollouts gives slots to the MCPServers whose proxies are being replaced when the operator starts, as far as they refer to
 // something: an operator before this one may have begun that.
-func (c *Controller) resumeConfigRollouts(s *observed.Scope) {
+func resumeConfigRollouts(c *Controller, s *observed.Scope) {
 	for name := range observed.NamesIn(s.ServerStore) {
 		if !c.caches.Serves(name) {
 			continue
@@ -46,31 +44,30 @@ func (c *Controller) resumeConfigRollouts(s *observed.Scope) {
 
 // awaitTurn holds back the proxy, and the RunConfig that it is to read, until the MCPServer's turn comes, where they change because of
 // an object that many MCPServers may refer to.
-func awaitTurn(_ context.Context, p *pass) {
+func awaitTurn(p *pass, do *executor) {
 	result := p.result
 	template := proxyTemplate(result)
-	if !p.takeover.isIdle() || !p.rollsForReference(result, template) {
+	if !p.takeover.isIdle() || !rollsForReference(p, do, template) {
 		return
 	}
-	stands, refusal := p.proxyRefusal(result, template)
+	stands, refusal := proxyRefusal(p, do, template)
 	if stands {
 		return // No request is sent, so nothing is replaced. To wait for a turn it would keep others waiting for nothing.
 	}
-	turn, acquired := p.configRollouts.acquire(p.Key)
+	turn, acquired := do.configRollouts.acquire(p.Key)
 	if acquired {
 		return
 	}
 	p.queued, p.queuedAgain = &turn, refusal != nil
 	result.Intents = slices.DeleteFunc(result.Intents, render.Intent.IsOfProxy)
-	p.held++
-	p.unwritten.Insert(p.DeploymentRef())
+	do.holdBack(p.DeploymentRef())
 	if refusal != nil {
-		p.refused = append(p.refused, refusal) // It is what the author has to resolve, until another attempt has shown that it is over.
+		do.refuse(refusal) // It is what the author has to resolve, until another attempt has shown that it is over.
 	}
 }
 
 // rollsForReference reports whether a proxy that runs is to be replaced, and something that it was made from has changed since.
-func (p *pass) rollsForReference(result *render.Result, template *render.Intent) bool {
+func rollsForReference(p *pass, do *executor, template *render.Intent) bool {
 	deployment := p.Deployment()
 	if deployment == nil || template == nil || len(p.references) == 0 {
 		return false
@@ -79,7 +76,7 @@ func (p *pass) rollsForReference(result *render.Result, template *render.Intent)
 	case !p.references.Behind(deployment, v1beta1.AnnotationReferences):
 		p.state.withoutEffect = nil
 		return false
-	case p.keepsTemplate(result, deployment, template):
+	case keepsTemplate(p, do, deployment, template):
 		p.state.withoutEffect = p.references
 		return false
 	}
@@ -88,20 +85,20 @@ func (p *pass) rollsForReference(result *render.Result, template *render.Intent)
 }
 
 // keepsTemplate reports whether a proxy stays as it is.
-func (p *pass) keepsTemplate(result *render.Result, deployment *workload.Deployment, template *render.Intent) bool {
+func keepsTemplate(p *pass, do *executor, deployment *workload.Deployment, template *render.Intent) bool {
 	read := deployment.Template.ConfigMaps
-	for _, intent := range result.Intents {
+	for _, intent := range p.result.Intents {
 		if intent.Child == inventory.RunConfig && !slices.Contains(read, intent.Name) {
 			return false
 		}
 	}
-	return p.applier.Unchanged(p.writerOf(template.Writer, template.Kind), p.foresee(template, result))
+	return do.applier.Unchanged(do.writerOf(template.Writer, template.Kind), do.foresee(template))
 }
 
 // foresee returns the request with which the pass would write an intent.
-func (p *pass) foresee(intent *render.Intent, result *render.Result) apply.Request {
-	req := p.requestOf(intent, result)
-	p.complete(intent.Writer, &req)
+func (x *executor) foresee(intent *render.Intent) apply.Request {
+	req := requestOf(x.pass, intent)
+	x.complete(intent.Writer, &req)
 	return req
 }
 
@@ -118,34 +115,33 @@ func proxyTemplate(result *render.Result) *render.Intent {
 
 // proxyRefusal returns the refusal with which the last attempt ended to write the proxy, or what it depends on, as it is to be now; nil
 // for none. It stands if another attempt would end with it without a request.
-func (p *pass) proxyRefusal(result *render.Result, template *render.Intent) (stands bool, refusal error) {
-	for i := range result.Intents {
-		intent := &result.Intents[i]
+func proxyRefusal(p *pass, do *executor, template *render.Intent) (stands bool, refusal error) {
+	for i := range p.result.Intents {
+		intent := &p.result.Intents[i]
 		if managers.CountsReplicas(intent.Writer) || intent.Child != template.Child && !slices.Contains(template.DependsOn, render.ObjectRef{Kind: intent.Kind, Name: intent.Name}) {
 			continue
 		}
-		req := p.foresee(intent, result)
-		if stands, refusal = p.applier.LastRefusal(p.writerOf(intent.Writer, intent.Kind), req); refusal != nil {
+		req := do.foresee(intent)
+		if stands, refusal = do.applier.LastRefusal(do.writerOf(intent.Writer, intent.Kind), req); refusal != nil {
 			return stands && req.Take == nil, refusal
 		}
 	}
 	return false, nil
 }
 
-// leaveTurn ends a pass: the MCPServer keeps its slot for as long as its proxies are being replaced. Wake is when to give it up, if
-// nothing happens until then.
-func (p *pass) leaveTurn() (wake time.Duration) {
+// leaveTurn ends a pass: the MCPServer keeps its slot for as long as its proxies are being replaced, unless nothing happens for too long.
+func leaveTurn(p *pass, do *executor) {
 	if p.queued != nil {
-		return 0
+		return
 	}
 	deployment := p.Deployment()
 	switch {
-	case deployment == nil, !p.configRollouts.holds(p.Key): // In the latter case it may wait for a turn that it needs no more.
+	case deployment == nil, !do.configRollouts.holds(p.Key): // In the latter case it may wait for a turn that it needs no more.
 	case isReplaced(deployment, p.ProxyPods(), p.Now), p.unwritten.Has(p.DeploymentRef()) && !slices.ContainsFunc(p.refused, endures):
-		return p.configRollouts.hold(p.Key, turnProgress{generation: p.Server.Generation, outdated: outdatedProxies(deployment)})
+		do.wakeIn(do.configRollouts.hold(p.Key, turnProgress{generation: p.Server.Generation, outdated: outdatedProxies(deployment)}))
+		return
 	}
-	p.configRollouts.release(p.Key)
-	return 0
+	do.configRollouts.release(p.Key)
 }
 
 // isReplaced reports whether the pods of a Deployment are being replaced, or are to become ready. Where it is to have none there is
@@ -167,7 +163,7 @@ func outdatedProxies(deployment *workload.Deployment) int {
 
 // tellTurn completes the observation of an MCPServer whose proxies wait to be replaced. Where its last turn ended with a refusal it
 // reports that alone, so that its status does not change with each turn.
-func (p *pass) tellTurn(o *status.Observation) {
+func tellTurn(p *pass, o *status.Observation) {
 	if p.queued == nil || p.queuedAgain {
 		return
 	}

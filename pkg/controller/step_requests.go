@@ -4,12 +4,9 @@
 package controller
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/freehold-dev/freehold/pkg/controller/observed"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
@@ -17,6 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
@@ -24,6 +22,13 @@ import (
 	"github.com/freehold-dev/freehold/pkg/status"
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
+
+func followRequests(p *pass, do *executor) {
+	complete := !p.blocked && !p.made && p.held == 0 && len(p.result.Held) == 0 && !slices.ContainsFunc(p.refused, isUnanswered)
+	carryOutTake(p, do, complete)
+	p.observation = ofResult(p.Server, p.result, p.capped)
+	p.observation.Requests = p.resolution.findings(complete, contested(p, do), slices.ContainsFunc(p.refused, losesTrack))
+}
 
 // taken is the set of fields that were taken for one request.
 type taken struct {
@@ -56,25 +61,21 @@ func (t *taken) add(digest string, out apply.Outcome) {
 	}
 }
 
-// take carries out a request to take fields of the status, which is then written with the rest. Of another request it records
+// carryOutTake carries out a request to take fields of the status, which is then written with the rest. Of another request it records
 // what that is about to end, before anything is taken; with that the MCPServer's next pass begins. It forgets a request that is
 // withdrawn. complete means that every object was there and could be looked at.
-func (p *pass) take(ctx context.Context, complete bool) {
+func carryOutTake(p *pass, do *executor, complete bool) {
 	r, ref := p.resolution, observed.ServerRef(p.Key)
 	if slices.ContainsFunc(p.Object(ref).GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		return r.takes(ref, ownership.OwnerOf(&e))
 	}) {
-		req := statusRequest(&p.takeover, nil)
-		r.complete(&req)
-		out := p.applier.TakeHeld(ctx, p.statusWriter(), req)
-		r.refused = out.Err != nil
-		p.recordOutcome(out)
+		r.refused = do.takeHeld().Err != nil
 	}
 	_, recorded := p.Server.Annotations[v1beta1.AnnotationTakeRecord]
 	config := toolhivev1beta1ac.MCPServer(p.Key.Name, p.Key.Namespace)
 	switch {
 	case r.begun:
-		r.held = slices.DeleteFunc(p.heldOfStatus(ctx), func(f apply.FieldConflict) bool {
+		r.held = slices.DeleteFunc(heldOfStatus(p, do), func(f apply.FieldConflict) bool {
 			return !slices.ContainsFunc(f.Owners, func(o ownership.Owner) bool { return !takeover.FromToolHive(o) }) // That is inherited.
 		})
 		return
@@ -83,7 +84,7 @@ func (p *pass) take(ctx context.Context, complete bool) {
 	case r.take.Empty():
 		p.state.taken = taken{withdrawn: true}
 	default:
-		held := p.heldOfStatus(ctx)
+		held := heldOfStatus(p, do)
 		record := claimsToTake(p.Snapshot, r.take, conflicts(p.refused), held)
 		if slices.ContainsFunc(p.refused, losesTrack) {
 			return // The next pass, which begins at once, may know of more to take.
@@ -94,7 +95,7 @@ func (p *pass) take(ctx context.Context, complete bool) {
 		}
 		config.WithAnnotations(map[string]string{v1beta1.AnnotationTakeRecord: record.String()})
 	}
-	out := p.write(ctx, managers.Requests, apply.Request{Object: ref, Config: config})
+	out := do.write(managers.Requests, apply.Request{Object: ref, Config: config})
 	if out.Err == nil {
 		// What was taken for another request, or for the same one that was withdrawn, counts no more, nor how that has ended.
 		p.state.taken, p.state.told.take = taken{}, ""
@@ -102,10 +103,10 @@ func (p *pass) take(ctx context.Context, complete bool) {
 }
 
 // heldOfStatus returns the fields of the status that others own and our writer does not.
-func (p *pass) heldOfStatus(ctx context.Context) []apply.FieldConflict {
-	held, err := apply.HeldByOthers(p.statusWriter(), statusRequest(&p.takeover, nil))
+func heldOfStatus(p *pass, do *executor) []apply.FieldConflict {
+	held, err := apply.HeldByOthers(do.statusWriter(), statusRequest(&p.takeover, nil))
 	if err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot tell who holds the status")
+		klog.FromContext(do.ctx).Error(err, "Cannot tell who holds the status")
 	}
 	return held
 }
@@ -119,7 +120,7 @@ func losesTrack(err error) bool {
 
 // contested returns the conflicts that the pass has found, those that a later refusal of the same write has not ended, and what other
 // managers hold of the status while a request to take is carried out.
-func (p *pass) contested() []*apply.ConflictError {
+func contested(p *pass, do *executor) []*apply.ConflictError {
 	found := conflicts(p.refused)
 	if held := p.resolution.held; len(held) > 0 {
 		refusal := apply.Refusal{Class: apply.ClassConflict, Writer: managers.Status, Object: observed.ServerRef(p.Key)}
@@ -130,7 +131,7 @@ func (p *pass) contested() []*apply.ConflictError {
 		if !ok || refusal.Class == apply.ClassConflict {
 			continue
 		}
-		if conflict := p.applier.StandingConflict(refusal.Writer, refusal.Object); conflict != nil {
+		if conflict := do.applier.StandingConflict(refusal.Writer, refusal.Object); conflict != nil {
 			found = append(found, conflict)
 		}
 	}
@@ -140,7 +141,7 @@ func (p *pass) contested() []*apply.ConflictError {
 // recallConflicts adds to the refusals the conflicts of writers that have made no attempt: the proxy waits for a usable reference or for
 // its turn, an object for what it depends on, or all for the finalizer. They stand as long as the claims on the object do not change. Of
 // those that an operator before this one has found, the status alone knows.
-func recallConflicts(_ context.Context, p *pass) {
+func recallConflicts(p *pass, do *executor) {
 	var waiting []part
 	for _, intent := range p.result.Intents {
 		if !managers.CountsReplicas(intent.Writer) {
@@ -162,9 +163,9 @@ func recallConflicts(_ context.Context, p *pass) {
 		if found := p.Children[w.object]; found != nil {
 			state = &found.State
 		}
-		conflict, known := p.applier.ReviewConflict(w.writer, w.object, state)
+		conflict, known := do.applier.ReviewConflict(w.writer, w.object, state)
 		if conflict != nil {
-			p.refused = append(p.refused, conflict)
+			do.refuse(conflict)
 		}
 		if !known {
 			p.unattempted = append(p.unattempted, w.object)

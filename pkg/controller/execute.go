@@ -1,0 +1,225 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/request"
+	"github.com/freehold-dev/freehold/pkg/status"
+	"github.com/freehold-dev/freehold/pkg/workload"
+	"github.com/freehold-dev/freehold/pkg/writers"
+)
+
+// executor carries out what the steps of one pass decide. Nothing else of a pass sends requests or records events, and nothing else sets
+// what was refused and when to look again.
+type executor struct {
+	*Controller
+	ctx   context.Context //nolint:containedctx // An executor lives as long as one pass.
+	pass  *pass
+	shard *shardCheck
+}
+
+// results are what has come of a pass so far.
+type results struct {
+	// refused are the writes that were not made or not accepted.
+	refused []error
+	// answered is set when one of them is new, and not what a write met with before.
+	answered bool
+	// unwritten are the objects of intents that were refused, or held back because of a refused one; held counts the latter.
+	unwritten sets.Set[apply.ObjectRef]
+	held      int
+	// attempted are the parts of objects that the pass has tried to write.
+	attempted sets.Set[part]
+	// made is set when an object was made, or is still to be made.
+	made bool
+	// discovered reports that the pass has found an object that no informer shows. The next one, which begins at once, knows it.
+	discovered bool
+	// wake is when to look again in any case; 0 for not.
+	wake time.Duration
+}
+
+// part is a writer's part of an object.
+type part struct {
+	writer string
+	object apply.ObjectRef
+}
+
+// wakeIn has the MCPServer looked at again after a while, unless that is to be sooner already; 0 is never.
+func (x *executor) wakeIn(wait time.Duration) { x.pass.wake = sooner(x.pass.wake, wait) }
+
+// holdBack leaves an object as it is: another one that it depends on was refused, or its turn has not come.
+func (x *executor) holdBack(ref apply.ObjectRef) {
+	x.pass.held++
+	x.pass.unwritten.Insert(ref)
+}
+
+// refuse adds refusals that are known without an attempt.
+func (x *executor) refuse(known ...error) { x.pass.refused = append(x.pass.refused, known...) }
+
+// write brings one object in line with one intent, unless the object belongs to another owner. It fills in the
+// request's live object and source.
+func (x *executor) write(manager string, req apply.Request) apply.Outcome {
+	p, ref := x.pass, req.Object
+	live := p.Object(ref)
+	p.attempted.Insert(part{manager, ref})
+	x.complete(manager, &req)
+	if reason := notOurs(p.Snapshot, ref); reason != "" {
+		if owner := cache.NewObjectName(p.Key.Namespace, p.CheckOwner(ref, live).Other); !x.caches.Serves(owner) {
+			x.applier.ForgetWriter(manager, ref) // What is not written is not contested. Otherwise its owner's writes are remembered.
+		}
+		return x.note(x.applier.Refuse(x.ctx, &apply.Refusal{Class: apply.ClassForeign, Writer: manager, Object: ref, Reason: reason}, live))
+	}
+	if p.takeover.inherit(manager, &req) {
+		return apply.Outcome{Writer: manager, Object: ref, Action: apply.ActionNone, Live: live}
+	}
+	if manager == managers.Status {
+		req.Excluded = excludedFrom(x.ctx, &p.takeover, x.statusWriter(), req)
+	}
+	return x.note(x.applier.Sync(x.ctx, x.writerOf(manager, ref.Kind), req))
+}
+
+// complete fills in what a request has of the MCPServer and of the object as the pass knows them.
+func (x *executor) complete(manager string, req *apply.Request) {
+	p, ref := x.pass, req.Object
+	live := p.Object(ref)
+	req.Source.UID, req.Source.Generation = p.Server.UID, p.Server.Generation
+	x.shard.complete(req)
+	req.SourceCurrent, req.ReferencesCurrent = slices.Contains(p.forged, ref), slices.Contains(p.confirmed, ref)
+	if ref.Kind == managers.MCPServer {
+		req.Live = live
+		return
+	}
+	if found := p.Children[ref]; found != nil {
+		req.State, req.Load = &found.State, x.clients.reading(ref)
+	}
+	if req.Yield == nil {
+		req.Yield = request.Shared(manager, live, req.Config)
+	}
+	p.resolution.complete(req)
+}
+
+// takeHeld takes fields of the status for which the author has asked.
+func (x *executor) takeHeld() apply.Outcome {
+	req := statusRequest(&x.pass.takeover, nil)
+	x.pass.resolution.complete(&req)
+	return x.note(x.applier.TakeHeld(x.ctx, x.statusWriter(), req))
+}
+
+// delete deletes an object as it was seen.
+func (x *executor) delete(ref apply.ObjectRef, seen metav1.Object) apply.Outcome {
+	return x.note(x.applier.Delete(x.ctx, ref, seen, guard(x.shard, x.clients.deletion(ref))))
+}
+
+// deletePods deletes pods as they were seen, and reports whether none was refused.
+func (x *executor) deletePods(pods []*workload.Pod) (all bool) {
+	all = true
+	for _, pod := range pods {
+		all = x.delete(observed.PodRef(pod), pod.GetObjectMeta()).Err == nil && all
+	}
+	return all
+}
+
+// evict lets a pod of the backend go, if its PodDisruptionBudget allows it, and returns how the budget keeps it. The StatefulSet's
+// controller makes another one. What was looked at is a precondition, so no pod is replaced that has changed since, and none twice.
+func (x *executor) evict(pod *workload.Pod) (detail string, kept bool) {
+	out := x.applier.Delete(x.ctx, observed.PodRef(pod), pod.GetObjectMeta(), guard(x.shard, x.clients.eviction(pod.Namespace)))
+	if detail, kept = apply.BudgetInTheWay(out.Err); kept {
+		x.wakeIn(out.RetryAfter) // No event reports that the budget allows it.
+		return detail, true
+	}
+	x.note(out)
+	if out.Err == nil && out.Action == apply.ActionDeleted && x.config.Recorder != nil {
+		// Events that are about other pods are other events, whatever the version of the MCPServer.
+		x.config.Recorder.Eventf(x.pass.Server, &corev1.ObjectReference{
+			Kind: observed.PodKind.Kind, APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
+		}, corev1.EventTypeNormal, v1beta1.EventReasonReplacingPod, status.ActionRollOut,
+			"Pod %s has an earlier template and is evicted", pod.Name)
+	}
+	return "", false
+}
+
+// note looks for an object that no informer shows, if a request tells of one, and records what has come of the request.
+func (x *executor) note(out apply.Outcome) apply.Outcome {
+	x.discover(out)
+	return x.record(out)
+}
+
+// record stores the object that a request has left, and its error.
+func (x *executor) record(out apply.Outcome) apply.Outcome {
+	p := x.pass
+	if server, ok := out.Live.(*v1beta1.MCPServer); ok && out.Wrote() {
+		p.Written = server
+	} else if out.Wrote() {
+		p.Children[out.Object] = x.caches.Reducer.Reduce(out.Object, out.Live, p.Children[out.Object])
+		x.keep(out.Object, p.Children[out.Object])
+	}
+	p.made = p.made || out.Action == apply.ActionCreated
+	p.resolution.note(out)
+	if p.resolution.begun {
+		p.state.taken.add(p.resolution.record.Request, out)
+	}
+	x.events(claimEvents(p.Server, p.resolution, out))
+	x.wakeIn(out.RetryAfter)
+	if out.Err != nil {
+		p.answered = p.answered || out.Action == apply.ActionRefused
+		x.refuse(out.Err)
+	}
+	return out
+}
+
+// events records events about the MCPServer.
+func (x *executor) events(events []status.Event) {
+	if x.config.Recorder == nil {
+		return
+	}
+	for _, event := range events {
+		x.config.Recorder.Eventf(x.pass.Server, nil, event.Type, event.Reason, event.Action, "%s", event.Note)
+	}
+}
+
+// forgetConflicts drops the conflicts of an MCPServer that is being deleted: nothing more is written of its children and its status, so
+// no user can settle them. Another finalizer may keep it for long.
+func (x *executor) forgetConflicts() {
+	for _, ref := range x.unshared(x.pass.Key) {
+		x.applier.Forget(ref)
+	}
+	for _, writer := range []string{managers.Status, managers.Requests} {
+		x.applier.ForgetWriter(writer, observed.ServerRef(x.pass.Key))
+	}
+}
+
+// readReference reports whether the API server has an object that the proxy is made from as it was seen.
+func (x *executor) readReference(seen apply.Reference) (current bool) {
+	live, err := x.clients.ReadReference(x.ctx, x.pass.Key.Namespace, seen.Name)
+	if err != nil {
+		klog.FromContext(x.ctx).Info("Cannot make sure that a reference is as it was seen", "reference", seen.Name, "err", err)
+		return false
+	}
+	return live.GetUID() == seen.UID && live.GetGeneration() == seen.Generation &&
+		(seen.Generation != 0 || live.GetResourceVersion() == seen.ResourceVersion)
+}
+
+// writerOf returns the writer of a kind that a field manager is.
+func (c *Controller) writerOf(manager string, kind schema.GroupKind) apply.Writer {
+	return c.clients.Writers[writers.Key{Manager: manager, Kind: kind}]
+}
+
+// statusWriter writes the status of MCPServers.
+func (c *Controller) statusWriter() apply.Writer {
+	return c.writerOf(managers.Status, managers.MCPServer)
+}

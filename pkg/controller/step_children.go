@@ -1,0 +1,296 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/priorityqueue"
+	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/shell"
+	"github.com/freehold-dev/freehold/pkg/status"
+	"github.com/freehold-dev/freehold/pkg/workload"
+	"github.com/freehold-dev/freehold/pkg/writers"
+)
+
+// writeChildren writes the intents in their order. One that depends on a refused one is held back: otherwise it would run
+// ahead of the object that it depends on. The proxy is not created before the backend has been ready.
+func writeChildren(p *pass, do *executor) {
+	result := p.result
+	moved := (len(result.Held) > 0 || p.queued != nil) && endpointMoves(p.Snapshot)
+	for _, intent := range result.Intents {
+		ref := apply.NewObjectRef(intent.Kind, p.Key.Namespace, intent.Name)
+		if ref.Kind == managers.Deployment && p.Object(ref) == nil && !findsBackend(p) {
+			// A runner that starts before its backend is ready exits at once. An event of the StatefulSet, or of
+			// its pod, brings us back here.
+			p.made = true
+			p.takeover.postpone(ref, "the backend to be ready")
+			continue
+		}
+		if managers.CountsReplicas(intent.Writer) {
+			continue
+		}
+		if moved && intent.MovesWithProxy() && p.Object(ref) != nil {
+			// The proxy that runs would not find it any more.
+			do.holdBack(ref)
+			continue
+		}
+		if dependency, unmet := unmet(intent, p.Key.Namespace, p.unwritten); unmet {
+			klog.FromContext(do.ctx).V(4).Info("Held back", "writer", intent.Writer, "object", ref.String(), "dependsOn", dependency.String())
+			do.holdBack(ref)
+			p.takeover.postpone(ref, dependency.String())
+			continue
+		}
+		if out := do.write(intent.Writer, requestOf(p, &intent)); out.Err != nil {
+			p.unwritten.Insert(ref)
+		}
+	}
+}
+
+// requestOf returns what writes an intent. The ConfigMaps that the intent refers to have been written, if they are to be.
+func requestOf(p *pass, intent *render.Intent) apply.Request {
+	render.PinConfigs(*intent, func(name string) types.UID { return configUID(p.Snapshot, name) })
+	ref := apply.NewObjectRef(intent.Kind, p.Key.Namespace, intent.Name)
+	return apply.Request{
+		Object:    ref,
+		Config:    intent.Config,
+		Source:    apply.Source{References: writers.References(intent.Child, p.result.References)},
+		Ownership: apply.Ownership{Unset: stillSet(*intent, p.Object(ref))},
+		Preserve:  intent.Preserve(),
+	}
+}
+
+// findsBackend reports whether a runner that starts finds its backend. One that attaches to a process needs to know which.
+func findsBackend(p *pass) bool {
+	return p.BackendServes() && (!p.result.SinglePod || p.BackendProcess() != "")
+}
+
+// stillSet returns which of the fields that an intent unsets may be set. Of those of a rolling update the cache keeps enough to
+// know; otherwise the object would have to be read.
+func stillSet(intent render.Intent, live metav1.Object) []string {
+	if set, ok := live.(*workload.StatefulSet); ok && set.UpdateStrategy.RollingUpdate == nil {
+		return slices.DeleteFunc(slices.Clone(intent.Unset), func(path string) bool { return path == render.RollingUpdatePath })
+	}
+	return intent.Unset
+}
+
+// configUID returns the UID of a ConfigMap as this pass saw or left it; empty when there is none.
+func configUID(v *observed.Snapshot, name string) types.UID {
+	live := v.Object(apply.NewObjectRef(managers.ConfigMap, v.Key.Namespace, name))
+	if live == nil {
+		return ""
+	}
+	return live.GetUID()
+}
+
+// unmet returns the first object that an intent depends on and that was not brought in line.
+func unmet(intent render.Intent, namespace string, unwritten sets.Set[apply.ObjectRef]) (ref apply.ObjectRef, found bool) {
+	for _, dependency := range intent.DependsOn {
+		if ref = apply.NewObjectRef(dependency.Kind, namespace, dependency.Name); unwritten.Has(ref) {
+			return ref, true
+		}
+	}
+	return apply.ObjectRef{}, false
+}
+
+// notOurs says why an object is not to be written; it is empty when it may be.
+func notOurs(v *observed.Snapshot, ref apply.ObjectRef) string {
+	live := v.Object(ref)
+	if live == nil || ref.Kind == managers.MCPServer {
+		return ""
+	}
+	switch verdict := v.CheckOwner(ref, live); {
+	case !verdict.Mine:
+		return verdict.Explain(ref, v.Ask.Exists(cache.NewObjectName(v.Key.Namespace, verdict.Other)), shell.Kubectl)
+	case v.Children[ref].Spoilt && live.GetDeletionTimestamp() == nil:
+		return notWhatItsNameTells(ref)
+	}
+	return ""
+}
+
+// notWhatItsNameTells says why a ConfigMap that exists is not the one that is wanted, although it has its name and is
+// the MCPServer's. What a pod has read of it cannot be undone by writing to it.
+func notWhatItsNameTells(ref apply.ObjectRef) string {
+	return "its data does not match the digest in its name, so another client wrote it, and Freehold does not use it. " +
+		"To let Freehold create it again: " + shell.Command("kubectl", "delete", "configmap", "-n", ref.Namespace, ref.Name)
+}
+
+func writeReplicas(p *pass, do *executor) {
+	for _, workload := range inventory.Workloads() {
+		scale(p, do, workload)
+	}
+}
+
+// scale writes the number of pods of one workload.
+func scale(p *pass, do *executor, workload *inventory.Child) {
+	ref := workload.Ref(p.Key.Namespace, p.Key.Name)
+	wait := p.state.capWait(ref)
+	in := scaling{Snapshot: p.Snapshot, workload: workload, result: p.result, wait: wait.Left(do.config.Clock.Now())}
+	scaled := in.decide()
+	do.wakeIn(scaled.wait)
+	if scaled.absent {
+		do.applier.ForgetWriter(workload.Replicas, ref)
+	}
+	if scaled.request != nil {
+		out := do.write(workload.Replicas, *scaled.request)
+		if !out.Wrote() {
+			return
+		}
+		if scaled.caps && out.Err == nil {
+			wait.Begin(do.config.Clock.Now(), capBounds)
+		}
+	}
+	p.capped = append(p.capped, scaled.report...)
+}
+
+// capWait is the wait before the number of replicas of a workload is set back again.
+func (s *serverState) capWait(ref apply.ObjectRef) *priorityqueue.Wait {
+	if s.capWaits == nil {
+		s.capWaits = map[apply.ObjectRef]*priorityqueue.Wait{}
+	}
+	if s.capWaits[ref] == nil {
+		s.capWaits[ref] = &priorityqueue.Wait{}
+	}
+	return s.capWaits[ref]
+}
+
+// scaling decides about the number of pods of one workload.
+type scaling struct {
+	*observed.Snapshot
+	workload *inventory.Child
+	result   *render.Result
+	// wait is for how long a number that another field manager keeps setting is left alone.
+	wait time.Duration
+}
+
+// scaled says what to do about a number of pods.
+type scaled struct {
+	// request is to be made; nil for none.
+	request *apply.Request
+	// absent reports that the MCPServer has no such workload, so that its number of pods cannot be contested.
+	absent bool
+	// caps reports that the request sets a number back that was set from outside, and wait is for how long that is put off.
+	caps bool
+	wait time.Duration
+	// report is what to report about the request, once it is made, or about the wait for it.
+	report []status.Finding
+}
+
+// decide has the number written as render.Result.Scale says.
+func (in *scaling) decide() scaled {
+	ref := in.workload.Ref(in.Key.Namespace, in.Key.Name)
+	live := in.Object(ref)
+	if live == nil {
+		return scaled{absent: true} // The workload itself was refused, or waits; a number of replicas alone does not make one.
+	}
+	if !in.IsOwned(ref, live) {
+		return scaled{absent: true} // Its main writer has reported that.
+	}
+	number := replicasOf(live)
+	owner := ownersOfReplicas(live, in.workload.Replicas)
+	scale := in.result.Scale(in.workload.Replicas, ref.Kind, ref.Name, ref.Namespace, number, owner.ours)
+	request := &apply.Request{Object: ref, Config: scale.Config}
+	if scale.Released {
+		request.Yield = render.IsReplicas
+	}
+	if !scale.Capped {
+		return scaled{request: request}
+	}
+	report := []status.Finding{capping(ref, number, scale.Most, owner.others)}
+	if in.wait > 0 {
+		return scaled{wait: in.wait, report: report}
+	}
+	if owner.ours && len(owner.others) == 0 && toldCapping(in.Server) != nil {
+		report = nil // An earlier pass took the number, reported from which manager, and was too late to set it back.
+	}
+	request.Take = func(_ ownership.Owner, path fieldpath.Path) bool { return render.IsReplicas(path) }
+	return scaled{request: request, caps: true, report: report}
+}
+
+// replicasOf returns the number of a workload, which the API server sets to 1 where a client names none.
+func replicasOf(live metav1.Object) int32 { return ptr.Deref(render.ReplicasOf(live), 1) }
+
+// owners of spec.replicas.
+type replicasOwners struct {
+	ours   bool
+	others []ownership.Owner
+}
+
+func ownersOfReplicas(live metav1.Object, writer string) replicasOwners {
+	var found replicasOwners
+	for _, o := range ownership.Owners(live, render.ReplicasPath) {
+		if managers.IsNamed(writer, o.Manager) && o.Applies(o.Manager, "") {
+			found.ours = true
+		} else {
+			found.others = append(found.others, o)
+		}
+	}
+	return found
+}
+
+// capping returns the finding about a number of replicas that another field manager set and that does not stay.
+func capping(object apply.ObjectRef, number, most int32, by []ownership.Owner) status.Finding {
+	who := "another client"
+	if len(by) > 0 {
+		who = "field manager " + by[0].String()
+	}
+	return status.Finding{
+		Condition: v1beta1.ConditionStdioReplicaCapped, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonStdioReplicasReset,
+		Message: fmt.Sprintf("%s set %s of %s to %d; it is set back to %d: a server with transport stdio talks to one "+
+			"proxy through one pod. Scale it no further than 1.", who, render.ReplicasPath, object, number, most),
+	}
+}
+
+// withCappings adds to what is reported about the spec the findings about numbers of replicas that other field managers set. What was
+// reported before stays until the MCPServer changes: a scaler that tries again and again is one piece of news.
+func withCappings(server *v1beta1.MCPServer, spec, capped []status.Finding) []status.Finding {
+	before := toldCapping(server)
+	if len(capped) > 0 || before == nil {
+		return append(capped, spec...) // The first one's reason is the condition's.
+	}
+	// It says what the spec asks for, too.
+	others := slices.DeleteFunc(spec, func(f status.Finding) bool { return f.Condition == before.Type })
+	return append(others, status.Finding{Condition: before.Type, Status: before.Status, Reason: before.Reason, Message: before.Message})
+}
+
+// toldCapping returns the condition that reports who set a number of replicas of the MCPServer as it is now; nil for none.
+func toldCapping(server *v1beta1.MCPServer) *metav1.Condition {
+	before := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionStdioReplicaCapped)
+	if before == nil || before.Status != metav1.ConditionTrue || before.ObservedGeneration != server.Generation ||
+		before.Reason != v1beta1.ReasonStdioReplicasReset {
+		return nil
+	}
+	return before
+}
+
+// capBounds bound how often a number of replicas that another field manager keeps setting is set back: the first time at once, then
+// after waits that grow.
+var capBounds = priorityqueue.Bounds{Shortest: time.Second, Longest: 5 * time.Minute}
+
+// writersOfReplicas returns the writers of replicas that have a number to write.
+func writersOfReplicas(intents []render.Intent) (writers []string) {
+	for _, workload := range inventory.Workloads() {
+		if render.WantedReplicas(intents, workload.Replicas) != nil {
+			writers = append(writers, workload.Replicas)
+		}
+	}
+	return writers
+}
