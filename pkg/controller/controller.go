@@ -98,14 +98,15 @@ type Controller struct {
 	caches  *observed.Caches
 	clients *clients
 	applier *apply.Applier
-	tracer  trace.Tracer
 	queue   *priorityqueue.Queue[cache.ObjectName]
 	// syncBackoff says when an MCPServer is looked at again after a pass that could not look at it.
 	syncBackoff *priorityqueue.Backoff[cache.ObjectName]
 	// configMaps are those that MCPServers refer to.
 	configMaps *observed.ReferencedConfigMaps
 	states     serverStates
-	takeovers  *turnLimiter
+	// memories have each what they remember of an MCPServer forgotten.
+	memories  []func(server cache.ObjectName)
+	takeovers *turnLimiter
 	// configRollouts limits the rollouts for changes of objects that MCPServers refer to.
 	configRollouts *turnLimiter
 	keeper         *configKeeper
@@ -156,7 +157,6 @@ func New(config Config) (*Controller, error) {
 		caches:      caches,
 		clients:     clients,
 		applier:     applier,
-		tracer:      config.Tracer.Tracer(instrumentation),
 		syncBackoff: priorityqueue.NewBackoff[cache.ObjectName](config.Clock, minBackoff, maxBackoff),
 	}
 	c.queue = priorityqueue.New[cache.ObjectName](queueServers, int(levels), config.Clock)
@@ -164,6 +164,7 @@ func New(config Config) (*Controller, error) {
 	c.configRollouts = newTurnLimiter(config.ConfigRolloutsAtOnce, config.Clock, c.queue.Add)
 	c.configMaps = observed.NewReferencedConfigMaps(config.Core, c.caches.Scope, c.queue.Add)
 	c.keeper = newConfigKeeper(c)
+	c.memories = []func(server cache.ObjectName){c.configMaps.Release, c.takeovers.release, c.configRollouts.release, c.forgetRequests, c.states.drop}
 	if err := errors.Join(c.addHandlers(), c.keeper.addHandlers()); err != nil {
 		return nil, err
 	}
@@ -194,16 +195,30 @@ func (c *Controller) Run(ctx context.Context) error {
 	logger := klog.FromContext(ctx)
 	// Informers end after the workers, which read from them.
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
+	shutDownQueues := func() {
+		c.queue.ShutDown()
+		c.keeper.queue.ShutDown()
+	}
 	var workers sync.WaitGroup
 	defer func() {
-		c.shutDownQueues()
+		shutDownQueues()
 		workers.Wait()
 		stopWatching()
-		c.awaitInformers()
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			c.keeper.shutdown()
+			c.configMaps.Shutdown()
+			c.caches.Shutdown()
+		}()
+		select {
+		case <-ended:
+		case <-time.After(informersTimeout): // They only read.
+		}
 		logger.Info("Controller has ended")
 	}()
 	defer context.AfterFunc(ctx, func() {
-		c.shutDownQueues()
+		shutDownQueues()
 		time.AfterFunc(DrainTimeout, stopWatching)
 	})()
 
@@ -242,15 +257,10 @@ func (c *Controller) begin(logger klog.Logger, s *observed.Scope) {
 	logger.Info("Filled the caches", "namespace", s.Namespace)
 	for name := range observed.NamesIn(s.ServerStore) {
 		if server := c.caches.Server(name); server != nil {
-			c.enqueue(name, levelOfUnseen(server))
+			c.queue.AddAt(name, levelOfUnseen(server))
 		}
 	}
 	c.keeper.wakeAll(s)
-}
-
-func (c *Controller) shutDownQueues() {
-	c.queue.ShutDown()
-	c.keeper.queue.ShutDown()
 }
 
 // next takes one key from the queue. A sync that has begun is finished even when the context has ended
@@ -290,7 +300,7 @@ func (c *Controller) next(ctx, watching context.Context) bool {
 func (c *Controller) addHandlers() error {
 	for _, s := range c.caches.ByNamespace {
 		servers := c.handler(managers.MCPServer, s.ServerStore.GetStore(), func(obj metav1.Object, to priorityqueue.Level) {
-			c.enqueue(cache.MetaObjectToName(obj), to)
+			c.queue.AddAt(cache.MetaObjectToName(obj), to)
 		})
 		if _, err := s.ServerStore.AddEventHandler(observed.Persistent(cache.FilteringResourceEventHandler{FilterFunc: c.caches.IsSelected, Handler: servers})); err != nil {
 			return fmt.Errorf("cannot watch MCPServers: %w", err)
@@ -311,11 +321,6 @@ func (c *Controller) addHandlers() error {
 		}
 	}
 	return nil
-}
-
-// enqueue queues an MCPServer.
-func (c *Controller) enqueue(key cache.ObjectName, to priorityqueue.Level) {
-	c.queue.AddAt(key, to)
 }
 
 // wake queues an MCPServer, if it is this operator's.
@@ -356,22 +361,7 @@ func (c *Controller) wakeParents(kind schema.GroupKind, obj metav1.Object, to pr
 	for _, name := range inventory.Servers(kind, obj.GetName()) {
 		key := cache.NewObjectName(obj.GetNamespace(), name)
 		if c.caches.Serves(key) {
-			c.enqueue(key, max(to, levelOfParent(obj, c.caches.Server(key))))
+			c.queue.AddAt(key, max(to, levelOfParent(obj, c.caches.Server(key))))
 		}
-	}
-}
-
-// awaitInformers returns when all informers have ended, after informersTimeout at the latest: they only read.
-func (c *Controller) awaitInformers() {
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		c.keeper.shutdown()
-		c.configMaps.Shutdown()
-		c.caches.Shutdown()
-	}()
-	select {
-	case <-ended:
-	case <-time.After(informersTimeout):
 	}
 }

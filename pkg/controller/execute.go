@@ -220,6 +220,6 @@ func (c *Controller) writerOf(manager string, kind schema.GroupKind) apply.Write
 }
 
 // statusWriter writes the status of MCPServers.
-func (c *Controller) statusWriter() apply.Writer {
-	return c.writerOf(managers.Status, managers.MCPServer)
+func (x *executor) statusWriter() apply.Writer {
+	return x.writerOf(managers.Status, managers.MCPServer)
 }

@@ -43,6 +43,14 @@ func (c *Controller) unshared(key cache.ObjectName) []apply.ObjectRef {
 	return slices.DeleteFunc(c.states.get(key).places(key), func(ref apply.ObjectRef) bool { return len(c.neighbours(key, ref)) > 0 })
 }
 
+// forgetRequests drops the requests about an MCPServer that is gone, and what came of them.
+func (c *Controller) forgetRequests(server cache.ObjectName) {
+	c.applier.Forget(observed.ServerRef(server))
+	for _, ref := range c.unshared(server) {
+		c.applier.Forget(ref)
+	}
+}
+
 // caughtUp reports whether the caches show every write of ours to the MCPServer and its children, deletions included.
 func (c *Controller) caughtUp(key cache.ObjectName, places []apply.ObjectRef) bool {
 	shows := func(ref apply.ObjectRef) bool { return c.applier.WriteTracker().Seen(ref, c.caches.Version(ref)) }

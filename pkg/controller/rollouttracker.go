@@ -5,6 +5,7 @@ package controller
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/inventory"
@@ -83,6 +85,19 @@ func (s *serverState) createBy(backend rollout.State, previous *v1beta1.MCPServe
 		return backend, left
 	}
 	return backend.Overdue(), 0
+}
+
+// published yields what is published of each MCPServer.
+func (s *serverStates) published() iter.Seq2[cache.ObjectName, *published] {
+	return func(yield func(cache.ObjectName, *published) bool) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for key, state := range s.of {
+			if now := state.published.Load(); now != nil && !yield(key, now) {
+				return
+			}
+		}
+	}
 }
 
 // onDeleteSets returns the StatefulSets with the update strategy OnDelete, in order.

@@ -222,6 +222,7 @@ func TestConfigsOfShards(t *testing.T) {
 		if c.config.Configs != want {
 			t.Errorf("%q becomes %q, want %q", mode, c.config.Configs, want)
 		}
-		c.shutDownQueues()
+		c.queue.ShutDown()
+		c.keeper.queue.ShutDown()
 	}
 }

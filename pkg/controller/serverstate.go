@@ -4,8 +4,6 @@
 package controller
 
 import (
-	"context"
-	"iter"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,7 +14,6 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/priorityqueue"
 )
 
@@ -128,33 +125,15 @@ func (s *serverStates) get(key cache.ObjectName) *serverState {
 	return s.of[key]
 }
 
-// published yields what is published of each MCPServer.
-func (s *serverStates) published() iter.Seq2[cache.ObjectName, *published] {
-	return func(yield func(cache.ObjectName, *published) bool) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		for key, state := range s.of {
-			if now := state.published.Load(); now != nil && !yield(key, now) {
-				return
-			}
-		}
-	}
-}
-
 func (s *serverStates) drop(key cache.ObjectName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.of, key)
 }
 
-// forget ends what is remembered of an MCPServer that is gone, and what it holds of the process's.
-func (c *Controller) forget(ctx context.Context, key cache.ObjectName) {
-	c.configMaps.Use(ctx, key)
-	c.takeovers.release(key)
-	c.configRollouts.release(key)
-	c.applier.Forget(observed.ServerRef(key))
-	for _, ref := range c.unshared(key) {
-		c.applier.Forget(ref)
+// forget ends what is remembered of an MCPServer that is gone.
+func (c *Controller) forget(server cache.ObjectName) {
+	for _, forgetIn := range c.memories {
+		forgetIn(server)
 	}
-	c.states.drop(key)
 }

@@ -78,13 +78,13 @@ func (c *Controller) sync(ctx context.Context, key cache.ObjectName) retry {
 	}
 	server := c.caches.Server(key)
 	if server == nil {
-		c.forget(ctx, key)
+		c.forget(key)
 		c.wakeNeighbours(key)
 		traceEnd(ctx, OutcomeGone)
 		return retryNever
 	}
 	if state.uid != server.UID && state.uid != "" {
-		c.forget(ctx, key)
+		c.forget(key)
 		state = c.states.get(key)
 		places = state.places(key)
 	}

@@ -46,7 +46,7 @@ const (
 
 // traced is sync with a span about it.
 func (c *Controller) traced(ctx context.Context, key cache.ObjectName) retry {
-	ctx, span := c.tracer.Start(ctx, SpanSync)
+	ctx, span := c.config.Tracer.Tracer(instrumentation).Start(ctx, SpanSync)
 	defer span.End()
 	if span.IsRecording() {
 		span.SetAttributes(apply.AttributeNamespace.String(key.Namespace), AttributeServer.String(key.Name))

@@ -80,6 +80,11 @@ func (c *ReferencedConfigMaps) Use(ctx context.Context, server cache.ObjectName,
 	}
 }
 
+// Release declares that an MCPServer refers to no ConfigMap any more.
+func (c *ReferencedConfigMaps) Release(server cache.ObjectName) {
+	c.Use(context.Background(), server) //nolint:forbidigo // It starts no watch.
+}
+
 func (c *ReferencedConfigMaps) start(ctx context.Context, ref cache.ObjectName) *configMapWatch {
 	ctx, cancel := context.WithCancel(ctx)
 	informer := corev1informers.NewFilteredConfigMapInformer(c.client, ref.Namespace, 0, cache.Indexers{},
