@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/configcontroller"
 	"github.com/freehold-dev/freehold/pkg/controller"
 	"github.com/freehold-dev/freehold/pkg/settings"
 )
@@ -77,7 +78,7 @@ func newOptions(env settings.Environment) *options {
 		takeover:       string(controller.TakeoverAuto),
 		takeovers:      controller.DefaultTakeoversAtOnce,
 		configRollouts: controller.DefaultConfigRolloutsAtOnce,
-		configs:        string(controller.ConfigsAuto),
+		configs:        string(configcontroller.ConfigsAuto),
 		resync:         10 * time.Hour,
 		qps:            -1,
 		healthAddress:  ":8081",
@@ -196,8 +197,8 @@ func (o *options) validate() error {
 	if o.takeovers < 1 {
 		errs = append(errs, fmt.Errorf("--takeovers-at-once: %d is less than 1", o.takeovers))
 	}
-	switch controller.ConfigsMode(o.configs) {
-	case controller.ConfigsAuto, controller.ConfigsFreehold, controller.ConfigsToolHive:
+	switch configcontroller.ConfigsMode(o.configs) {
+	case configcontroller.ConfigsAuto, configcontroller.ConfigsFreehold, configcontroller.ConfigsToolHive:
 	default:
 		errs = append(errs, fmt.Errorf("--configs: %q is none of auto, freehold, toolhive", o.configs))
 	}

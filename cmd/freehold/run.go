@@ -23,6 +23,7 @@ import (
 
 	"github.com/freehold-dev/freehold/generated/clientset/versioned"
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/configcontroller"
 	"github.com/freehold-dev/freehold/pkg/controller"
 	"github.com/freehold-dev/freehold/pkg/metrics"
 )
@@ -75,7 +76,7 @@ func operate(ctx context.Context, o *options) error {
 		Workers:    o.workers,
 		Resync:     o.resync,
 		Takeover:   controller.TakeoverMode(o.takeover), TakeoversAtOnce: o.takeovers, ConfigRolloutsAtOnce: o.configRollouts,
-		Configs: controller.ConfigsMode(o.configs),
+		Configs: configcontroller.ConfigsMode(o.configs),
 	})
 	if err != nil {
 		return err

@@ -23,6 +23,7 @@ import (
 	"k8s.io/klog/v2/ktesting"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/configcontroller"
 )
 
 // TestMain fails when a test leaves a goroutine behind.
@@ -63,7 +64,7 @@ func start(t *testing.T, s *apiServer, configure func(*Config)) *operating {
 	t.Helper()
 	o := &operating{apiServer: s, events: &recorder{}, ended: make(chan error, 1)}
 	// Tests of what an MCPServer's children are made from do not count writes to what it refers to.
-	config := Config{Core: s.core, Servers: s.servers, Recorder: o.events, Workers: 2, Configs: ConfigsToolHive}
+	config := Config{Core: s.core, Servers: s.servers, Recorder: o.events, Workers: 2, Configs: configcontroller.ConfigsToolHive}
 	if configure != nil {
 		configure(&config)
 	}

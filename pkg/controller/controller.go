@@ -5,8 +5,8 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,6 +27,7 @@ import (
 
 	"github.com/freehold-dev/freehold/generated/clientset/versioned"
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/configcontroller"
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
@@ -87,7 +88,7 @@ type Config struct {
 	// TakeoversAtOnce is how many of a namespace are taken over at a time; DefaultTakeoversAtOnce when 0.
 	TakeoversAtOnce int
 	// Configs says which operator writes the status and the finalizer of the objects that MCPServers refer to; ConfigsAuto when empty.
-	Configs ConfigsMode
+	Configs configcontroller.ConfigsMode
 	// Clock gives the time of condition changes; the real one when nil.
 	Clock clock.PassiveClock
 }
@@ -109,7 +110,7 @@ type Controller struct {
 	takeovers *turnLimiter
 	// configRollouts limits the rollouts for changes of objects that MCPServers refer to.
 	configRollouts *turnLimiter
-	keeper         *configKeeper
+	configurations *configcontroller.Controller
 }
 
 // New returns a controller that has not started to watch.
@@ -124,10 +125,10 @@ func New(config Config) (*Controller, error) {
 		config.Takeover = TakeoverAuto
 	}
 	if config.Configs == "" {
-		config.Configs = ConfigsAuto
+		config.Configs = configcontroller.ConfigsAuto
 	}
-	if config.Selector != nil && config.Configs == ConfigsAuto {
-		config.Configs = ConfigsToolHive
+	if config.Selector != nil && config.Configs == configcontroller.ConfigsAuto {
+		config.Configs = configcontroller.ConfigsToolHive
 	}
 	if config.ConfigRolloutsAtOnce == 0 {
 		config.ConfigRolloutsAtOnce = DefaultConfigRolloutsAtOnce
@@ -163,16 +164,43 @@ func New(config Config) (*Controller, error) {
 	c.takeovers = newTurnLimiter(config.TakeoversAtOnce, config.Clock, c.queue.Add)
 	c.configRollouts = newTurnLimiter(config.ConfigRolloutsAtOnce, config.Clock, c.queue.Add)
 	c.configMaps = observed.NewReferencedConfigMaps(config.Core, c.caches.Scope, c.queue.Add)
-	c.keeper = newConfigKeeper(c)
-	c.memories = []func(server cache.ObjectName){c.configMaps.Release, c.takeovers.release, c.configRollouts.release, c.forgetRequests, c.states.drop}
-	if err := errors.Join(c.addHandlers(), c.keeper.addHandlers()); err != nil {
+	c.configurations, err = configcontroller.New(configcontroller.Config{
+		Mode: config.Configs, Caches: caches, Applier: applier, Writers: clients.Clients, Registry: registry,
+		Servers: config.Servers, Dynamic: config.Dynamic, Recorder: config.Recorder, Clock: config.Clock,
+	})
+	if err != nil {
 		return nil, err
 	}
-	return c, nil
+	c.memories = []func(server cache.ObjectName){c.configMaps.Release, c.takeovers.release, c.configRollouts.release, c.forgetRequests, c.states.drop}
+	return c, c.addHandlers()
 }
 
 // Conflicts returns the standing conflicts with other field managers.
 func (c *Controller) Conflicts() []*apply.ConflictError { return c.applier.Conflicts() }
+
+// Configs returns how many objects of each kind that MCPServers refer to each operator writes, sorted.
+func (c *Controller) Configs() []configcontroller.ConfigCount { return c.configurations.Owners() }
+
+// FailingWatch is a kind that the operator needs and cannot list or watch.
+type FailingWatch = observed.FailingWatch
+
+// FailingWatches is observed.Caches.FailingWatches.
+func (c *Controller) FailingWatches() []FailingWatch {
+	return c.caches.FailingWatches(c.config.Clock.Now())
+}
+
+// WatchedKinds returns the kinds that FailingWatches may return, sorted.
+func WatchedKinds() []string {
+	kinds := observed.RequiredKinds()
+	for _, config := range managers.Configs() {
+		kinds = append(kinds, config.Kind)
+	}
+	for _, kind := range configcontroller.Referrers() {
+		kinds = append(kinds, kind)
+	}
+	slices.Sort(kinds)
+	return slices.Compact(kinds)
+}
 
 // Takeovers returns how many MCPServers of ToolHive are being taken over, wait for that, or make no progress.
 func (c *Controller) Takeovers() Takeovers { return c.takeovers.count() }
@@ -182,7 +210,7 @@ func (c *Controller) OnDeleteBackends() []types.NamespacedName { return c.states
 
 // Queues returns how long the key of each workqueue has waited that has waited longest.
 func (c *Controller) Queues() []Queue {
-	return []Queue{{queueServers, c.queue.OldestWait()}, {queueConfigs, c.keeper.queue.OldestWait()}}
+	return []Queue{{queueServers, c.queue.OldestWait()}, {configcontroller.QueueName, c.configurations.Queue.OldestWait()}}
 }
 
 // Rollouts returns how far those of all MCPServers have come, as they were looked at last.
@@ -197,7 +225,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
 	shutDownQueues := func() {
 		c.queue.ShutDown()
-		c.keeper.queue.ShutDown()
+		c.configurations.Queue.ShutDown()
 	}
 	var workers sync.WaitGroup
 	defer func() {
@@ -207,7 +235,7 @@ func (c *Controller) Run(ctx context.Context) error {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			c.keeper.shutdown()
+			c.configurations.Shutdown()
 			c.configMaps.Shutdown()
 			c.caches.Shutdown()
 		}()
@@ -239,9 +267,9 @@ func (c *Controller) Run(ctx context.Context) error {
 			}
 		})
 	}
-	for range keeperWorkers {
+	for range configcontroller.Workers {
 		workers.Go(func() {
-			for c.keeper.next(ctx, watching) {
+			for c.configurations.Next(ctx, watching) {
 			}
 		})
 	}
@@ -260,7 +288,7 @@ func (c *Controller) begin(logger klog.Logger, s *observed.Scope) {
 			c.queue.AddAt(name, levelOfUnseen(server))
 		}
 	}
-	c.keeper.wakeAll(s)
+	c.configurations.WakeAll(s)
 }
 
 // next takes one key from the queue. A sync that has begun is finished even when the context has ended
@@ -280,7 +308,12 @@ func (c *Controller) next(ctx, watching context.Context) bool {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "MCPServer", key)
 	again := retryBackoff
 	ctx = klog.NewContext(watching, logger)
-	if observed.Survive(ctx, nil, func() error { again = c.traced(ctx, key); return nil }) != nil {
+	if observed.Survive(ctx, nil, func() error {
+		ctx, end := traceBegin(ctx, c.config.Tracer, key)
+		defer end()
+		again = c.sync(ctx, key)
+		return nil
+	}) != nil {
 		c.takeovers.release(key) // The passes of others have their turns.
 		c.configRollouts.release(key)
 	}

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -19,10 +18,10 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/priorityqueue"
 	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/status"
 	"github.com/freehold-dev/freehold/pkg/workload"
-	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
 // executor carries out what the steps of one pass decide. Nothing else of a pass sends requests or records events, and nothing else sets
@@ -60,7 +59,7 @@ type part struct {
 }
 
 // wakeIn has the MCPServer looked at again after a while, unless that is to be sooner already; 0 is never.
-func (x *executor) wakeIn(wait time.Duration) { x.pass.wake = sooner(x.pass.wake, wait) }
+func (x *executor) wakeIn(wait time.Duration) { x.pass.wake = priorityqueue.Sooner(x.pass.wake, wait) }
 
 // holdBack leaves an object as it is: another one that it depends on was refused, or its turn has not come.
 func (x *executor) holdBack(ref apply.ObjectRef) {
@@ -90,7 +89,7 @@ func (x *executor) write(manager string, req apply.Request) apply.Outcome {
 	if manager == managers.Status {
 		req.Excluded = excludedFrom(x.ctx, &p.takeover, x.statusWriter(), req)
 	}
-	return x.note(x.applier.Sync(x.ctx, x.writerOf(manager, ref.Kind), req))
+	return x.note(x.applier.Sync(x.ctx, x.clients.writer(manager, ref.Kind), req))
 }
 
 // complete fills in what a request has of the MCPServer and of the object as the pass knows them.
@@ -214,12 +213,7 @@ func (x *executor) readReference(seen apply.Reference) (current bool) {
 		(seen.Generation != 0 || live.GetResourceVersion() == seen.ResourceVersion)
 }
 
-// writerOf returns the writer of a kind that a field manager is.
-func (c *Controller) writerOf(manager string, kind schema.GroupKind) apply.Writer {
-	return c.clients.Writers[writers.Key{Manager: manager, Kind: kind}]
-}
-
 // statusWriter writes the status of MCPServers.
 func (x *executor) statusWriter() apply.Writer {
-	return x.writerOf(managers.Status, managers.MCPServer)
+	return x.clients.writer(managers.Status, managers.MCPServer)
 }

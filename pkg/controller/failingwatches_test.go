@@ -20,6 +20,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/internal/apiserver"
+	"github.com/freehold-dev/freehold/pkg/configcontroller"
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
 )
 
@@ -84,7 +85,7 @@ func TestGroupOfANamespaceThatCannotBeRead(t *testing.T) {
 			}
 			return nil
 		})
-		o := start(t, s, func(c *Config) { c.Namespaces, c.Configs = []string{"shop", "market"}, ConfigsAuto })
+		o := start(t, s, func(c *Config) { c.Namespaces, c.Configs = []string{"shop", "market"}, configcontroller.ConfigsAuto })
 		defer o.end()
 		stored := func() v1beta1.MCPGroupStatus {
 			obj, _ := o.api.Get(o.kindOf(group), "market", "team")

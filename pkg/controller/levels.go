@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/configcontroller"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/priorityqueue"
@@ -29,11 +30,8 @@ const (
 	levels
 )
 
-// The workqueues, as metrics name them.
-const (
-	queueServers = "mcpserver"
-	queueConfigs = "config"
-)
+// queueServers is the workqueue of MCPServers, as metrics name it.
+const queueServers = "mcpserver"
 
 // Queue is what a workqueue reports about itself.
 type Queue struct {
@@ -44,7 +42,7 @@ type Queue struct {
 }
 
 // QueueNames returns the names of all workqueues.
-func QueueNames() []string { return []string{queueConfigs, queueServers} }
+func QueueNames() []string { return []string{configcontroller.QueueName, queueServers} }
 
 // levelOf returns the level for an update of an object.
 func levelOf(kind schema.GroupKind, now, before any) priorityqueue.Level {

@@ -18,12 +18,12 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
-	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/printable"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/shell"
 	"github.com/freehold-dev/freehold/pkg/status"
+	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
 func findings(problems []render.Problem, conditionStatus metav1.ConditionStatus) []status.Finding {
@@ -142,26 +142,9 @@ func describe(v *observed.Snapshot, c *apply.ConflictError) (message string) {
 }
 
 const (
-	// pathBytes is how much of a path is shown, in bytes.
-	pathBytes = 256
 	// yieldBytes is how much may be left to others already for a command to repeat it, in bytes.
 	yieldBytes = 1024
 )
-
-// holding names both sides of a conflict. Of the first field it shows so many bytes.
-func holding(c *apply.ConflictError, bytes int) string {
-	first, holder, more, wants := c.Fields[0], "another field manager owns", "", "wants a different value"
-	if len(first.Owners) > 0 {
-		holder = holderOf(first.Owners[0]) + map[bool]string{false: " owns", true: " has set"}[first.Owners[0].IsUnknown()]
-	}
-	if n := len(c.Fields) - 1; n > 0 {
-		more = fmt.Sprintf(" (+%d more fields)", n)
-	}
-	if first.Removed {
-		wants = "removes it"
-	}
-	return fmt.Sprintf("%s %s of %s%s; %s %s", holder, status.Bound(first.Path, bytes), c.Object, more, c.Writer, wants)
-}
 
 // isDoubtful reports whether a conflict that the status reports may stand without being known now: the write of the object was forbidden,
 // or this operator has not tried it. About which objects the status of an operator before this one reports conflicts is not known, so any
@@ -178,7 +161,7 @@ func isDoubtful(server *v1beta1.MCPServer, before *toldStatus, refused []error, 
 }
 
 func describeWithin(v *observed.Snapshot, c *apply.ConflictError, bytes int) string {
-	first, what := c.Fields[0], holding(c, min(pathBytes, bytes+len("...")))
+	first, what := c.Fields[0], takeover.Sides(c, min(takeover.PathBytes, bytes+len("...")))
 	if len(first.Owners) > 0 && managers.IsToolHive(first.Owners[0].Manager) {
 		return stopToolHive(v, what)
 	}
@@ -200,17 +183,6 @@ func describeWithin(v *observed.Snapshot, c *apply.ConflictError, bytes int) str
 // yieldable reports whether all fields of a conflict can be left to others.
 func yieldable(c *apply.ConflictError) bool {
 	return !slices.ContainsFunc(c.Fields, func(f apply.FieldConflict) bool { return !request.YieldableBy(c.Object, f.Path, f.Removed) })
-}
-
-// holderOf names the owner of a field. The operation distinguishes another client under one of Freehold's names from Freehold.
-func holderOf(owner ownership.Owner) string {
-	switch {
-	case owner.IsUnknown():
-		return owner.String()
-	case managers.ClassOf(owner.Manager, "") != managers.ClassFreehold:
-		return "field manager " + owner.String()
-	}
-	return fmt.Sprintf("field manager %s (%s; another client under a name of Freehold's)", owner, owner.Operation)
 }
 
 // toolHiveManagers returns the managers of ToolHive that own fields of the children.
@@ -299,7 +271,7 @@ func claimEvents(server *v1beta1.MCPServer, r *resolution, out apply.Outcome) (n
 				continue // No user asked for it: a number of replicas is held at one, which StdioReplicaCapped reports, once.
 			}
 			event.Reason = v1beta1.EventReasonFieldsTaken
-			event.Note = fmt.Sprintf("%s took %s of %s from %s", out.Writer, what, out.Object, holderOf(first.From))
+			event.Note = fmt.Sprintf("%s took %s of %s from %s", out.Writer, what, out.Object, takeover.Holder(first.From))
 		case apply.CauseInherited:
 			if !r.takesFrom(out.Object, first.From) {
 				continue // A takeover, which the condition TakenOver reports.

@@ -10,7 +10,6 @@ import (
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
-	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
 // places returns the references of everything that may be made for an MCPServer, with the ConfigMaps that were last wanted.
@@ -21,26 +20,16 @@ func (s *serverState) places(server cache.ObjectName) []apply.ObjectRef {
 // wakeNeighbours wakes the MCPServers that have a child of the same name as an MCPServer has, or had.
 func (c *Controller) wakeNeighbours(server cache.ObjectName) {
 	for _, ref := range observed.NamedChildren(server) {
-		for _, neighbour := range c.neighbours(server, ref) {
+		for _, neighbour := range c.caches.Neighbours(server, ref) {
 			c.queue.Add(neighbour)
 		}
 	}
 }
 
-// neighbours returns the other MCPServers that have a child of the same name as one of an MCPServer's.
-func (c *Controller) neighbours(server cache.ObjectName, child apply.ObjectRef) (found []cache.ObjectName) {
-	for _, name := range inventory.Servers(child.Kind, child.Name) {
-		if neighbour := cache.NewObjectName(server.Namespace, name); neighbour != server && c.caches.Serves(neighbour) {
-			found = append(found, neighbour)
-		}
-	}
-	return found
-}
-
 // unshared returns the references of everything that may be made for an MCPServer, except what may belong to another MCPServer, which
 // still needs what is remembered of it.
 func (c *Controller) unshared(key cache.ObjectName) []apply.ObjectRef {
-	return slices.DeleteFunc(c.states.get(key).places(key), func(ref apply.ObjectRef) bool { return len(c.neighbours(key, ref)) > 0 })
+	return slices.DeleteFunc(c.states.get(key).places(key), func(ref apply.ObjectRef) bool { return len(c.caches.Neighbours(key, ref)) > 0 })
 }
 
 // forgetRequests drops the requests about an MCPServer that is gone, and what came of them.

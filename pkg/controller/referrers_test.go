@@ -4,7 +4,6 @@
 package controller
 
 import (
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,13 +14,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/internal/apiserver"
-	"github.com/freehold-dev/freehold/pkg/configs"
+	"github.com/freehold-dev/freehold/pkg/configcontroller"
 )
 
 // referTo makes an MCPServer refer to the config.
@@ -39,9 +37,13 @@ func inGroup(server *v1beta1.MCPServer, group string) *v1beta1.MCPServer {
 // forgo deletes an object that Freehold only counts.
 func forgo(t *testing.T, client *dynamicfake.FakeDynamicClient, kind, name string) {
 	t.Helper()
-	at := slices.IndexFunc(referrerKinds, func(of referrerKind) bool { return of.kind == kind })
-	if err := client.Resource(referrerKinds[at].gvr()).Namespace("shop").Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
+	for resource, of := range configcontroller.Referrers() {
+		if of != kind {
+			continue
+		}
+		if err := client.Resource(resource).Namespace("shop").Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -50,7 +52,7 @@ func ref(name string) map[string]any { return map[string]any{"name": name} }
 // A config that is deleted waits for what refers to it, says so once, and goes at the event of the last that ceases to. Nothing is
 // asked for meanwhile.
 func TestDeletionWaitsForReferrers(t *testing.T) {
-	client, with := counting(other(virtualServerKind, "front", map[string]any{"incomingAuth": map[string]any{"oidcConfigRef": ref("idp")}}))
+	client, with := counting(other("VirtualMCPServer", "front", map[string]any{"incomingAuth": map[string]any{"oidcConfigRef": ref("idp")}}))
 	objects := []runtime.Object{newIDP(), referTo(newServer("web")), referTo(newServer("api"))}
 	operate(t, objects, with, func(t *testing.T, o *operating) {
 		o.took()
@@ -82,7 +84,7 @@ func TestDeletionWaitsForReferrers(t *testing.T) {
 			t.Errorf("condition %+v", c)
 		}
 		o.took()
-		forgo(t, client, virtualServerKind, "front")
+		forgo(t, client, "VirtualMCPServer", "front")
 		<-time.After(time.Second)
 		if exists[*v1beta1.MCPOIDCConfig](o.apiServer, "idp") {
 			t.Error("the config is there a second after its last referrer")
@@ -99,10 +101,10 @@ func TestReferrersAreListedBeforeTheRelease(t *testing.T) {
 	client, with := counting()
 	var shown atomic.Bool
 	client.PrependReactor("list", "virtualmcpservers", func(clienttesting.Action) (bool, runtime.Object, error) {
-		list := &unstructured.UnstructuredList{Object: map[string]any{"kind": virtualServerKind + "List", "apiVersion": v1beta1.SchemeGroupVersion.String()}}
+		list := &unstructured.UnstructuredList{Object: map[string]any{"kind": "VirtualMCPServer" + "List", "apiVersion": v1beta1.SchemeGroupVersion.String()}}
 		list.SetResourceVersion("1")
 		if shown.Load() { // not to the informer, which has listed before
-			list.Items = append(list.Items, *other(virtualServerKind, "front", map[string]any{"incomingAuth": map[string]any{"oidcConfigRef": ref("idp")}}))
+			list.Items = append(list.Items, *other("VirtualMCPServer", "front", map[string]any{"incomingAuth": map[string]any{"oidcConfigRef": ref("idp")}}))
 		}
 		return true, list, nil
 	})
@@ -115,7 +117,7 @@ func TestReferrersAreListedBeforeTheRelease(t *testing.T) {
 		}
 		// Of one that the caches never show no event tells.
 		shown.Store(false)
-		<-time.After(listAgain)
+		<-time.After(time.Minute)
 		o.rest()
 		if exists[*v1beta1.MCPOIDCConfig](o.apiServer, "idp") {
 			t.Error("the config is still there")
@@ -128,7 +130,7 @@ func TestReferrersThatAreNotFoundMayBeThere(t *testing.T) {
 	client, with := counting()
 	var begun, found atomic.Bool
 	client.PrependReactor("list", "virtualmcpservers", func(clienttesting.Action) (bool, runtime.Object, error) {
-		list := &unstructured.UnstructuredList{Object: map[string]any{"kind": virtualServerKind + "List", "apiVersion": v1beta1.SchemeGroupVersion.String()}}
+		list := &unstructured.UnstructuredList{Object: map[string]any{"kind": "VirtualMCPServer" + "List", "apiVersion": v1beta1.SchemeGroupVersion.String()}}
 		list.SetResourceVersion("1")
 		if begun.Load() && !found.Load() {
 			return true, nil, pageNotFound()
@@ -154,8 +156,8 @@ func TestReferrersThatAreNotFoundMayBeThere(t *testing.T) {
 // A group lists its members, of whichever kind, and follows them from one group to another. Its deletion waits for nobody.
 func TestAGroupListsItsMembersOfAnyKind(t *testing.T) {
 	client, with := counting(
-		other(remoteProxyKind, "far", map[string]any{"groupRef": ref("team")}), other(entryKind, "aside", map[string]any{"groupRef": ref("team")}),
-		other(virtualServerKind, "front", map[string]any{"groupRef": ref("team")}),
+		other("MCPRemoteProxy", "far", map[string]any{"groupRef": ref("team")}), other("MCPServerEntry", "aside", map[string]any{"groupRef": ref("team")}),
+		other("VirtualMCPServer", "front", map[string]any{"groupRef": ref("team")}),
 	)
 	objects := []runtime.Object{newGroup("team"), newGroup("spare"), inGroup(newServer("web"), "team"), inGroup(newServer("api"), "team")}
 	operate(t, objects, with, func(t *testing.T, o *operating) {
@@ -182,7 +184,7 @@ func TestAGroupListsItsMembersOfAnyKind(t *testing.T) {
 		check("at the start", "spare", v1beta1.MCPGroupStatus{})
 
 		change(o.apiServer, "web", func(s *v1beta1.MCPServer) { s.Spec.GroupRef.Name = "spare" })
-		forgo(t, client, remoteProxyKind, "far")
+		forgo(t, client, "MCPRemoteProxy", "far")
 		<-time.After(time.Second)
 		team.Servers, team.ServerCount, team.RemoteProxies, team.RemoteProxyCount = []string{"api"}, 1, nil, 0
 		check("after a member has moved", "team", team)
@@ -200,61 +202,4 @@ func TestAGroupListsItsMembersOfAnyKind(t *testing.T) {
 		checkWrites(t, "after a restart", again.tookOn())
 		*o = *again
 	})
-}
-
-// Every reference is found wherever ToolHive's kinds have it.
-func TestReferencesOfOthers(t *testing.T) {
-	login, tools := configs.Named{Kind: configs.ExternalAuth, Name: "login"}, configs.Named{Kind: configs.Tool, Name: "tools"}
-	idp, policy := configs.Named{Kind: configs.OIDC, Name: "idp"}, configs.Named{Kind: configs.AuthzConfig, Name: "policy"}
-	traces, team := configs.Named{Kind: configs.Telemetry, Name: "traces"}, configs.Named{Kind: configs.Group, Name: "team"}
-	all := map[string]any{
-		"oidcConfigRef": ref("idp"), "authzConfigRef": ref("policy"), "externalAuthConfigRef": ref("login"), "toolConfigRef": ref("tools"),
-		"telemetryConfigRef": ref("traces"), "groupRef": ref("team"), "webhookConfigRef": ref("hooks"),
-	}
-	for name, c := range map[string]struct {
-		kind string
-		spec map[string]any
-		want []configs.Named
-	}{
-		"a proxy": {remoteProxyKind, all, []configs.Named{idp, policy, login, tools, traces, team}},
-		"a proxy's authorization server": {
-			remoteProxyKind, map[string]any{"authServerRef": map[string]any{"name": "login", "kind": "MCPExternalAuthConfig"}}, []configs.Named{login},
-		},
-		"another kind": {remoteProxyKind, map[string]any{"authServerRef": map[string]any{"name": "login", "kind": "Other"}}, nil},
-		"an entry":     {entryKind, all, []configs.Named{login, team}},
-		"a virtual server": {virtualServerKind, map[string]any{
-			"incomingAuth": map[string]any{"oidcConfigRef": ref("idp"), "authzConfigRef": ref("policy")}, "telemetryConfigRef": ref("traces"),
-			"config": map[string]any{"aggregation": map[string]any{"tools": []any{map[string]any{"toolConfigRef": ref("tools")}, map[string]any{}}}},
-		}, []configs.Named{idp, policy, tools, traces}},
-		"its default": {virtualServerKind, map[string]any{
-			"outgoingAuth": map[string]any{"default": map[string]any{"externalAuthConfigRef": ref("login")}},
-		}, []configs.Named{login}},
-		"its backends": {virtualServerKind, map[string]any{
-			"outgoingAuth": map[string]any{"backends": map[string]any{"a": map[string]any{"externalAuthConfigRef": ref("login")}, "b": "odd"}},
-		}, []configs.Named{login}},
-		"nothing": {virtualServerKind, nil, nil},
-	} {
-		at := slices.IndexFunc(referrerKinds, func(of referrerKind) bool { return of.kind == c.kind })
-		reduced, err := referrerKinds[at].reduce(other(c.kind, "it", c.spec))
-		if err != nil {
-			t.Fatal(err)
-		}
-		found := reduced.(*referrer)
-		if diff := cmp.Diff(c.want, found.to); diff != "" || found.Name != "it" || found.UID != types.UID("uid-of-it") {
-			t.Errorf("%s: %s/%s refers to (-want +got):\n%s", name, found.Namespace, found.Name, diff)
-		}
-		if again, err := referrerKinds[at].reduce(reduced); err != nil || again != reduced {
-			t.Errorf("%s: reduced again it is %v, %v", name, again, err)
-		}
-	}
-}
-
-func TestBlockedByIsBounded(t *testing.T) {
-	var users []string
-	for range 1000 {
-		users = append(users, "MCPServer "+strings.Repeat("x", 60))
-	}
-	if text := blockedBy(users); len(text) > 700 || !strings.HasSuffix(text, " more)") {
-		t.Errorf("%d bytes: %s", len(text), text)
-	}
 }

@@ -23,6 +23,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/configcontroller"
 	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
 )
@@ -213,7 +214,7 @@ func TestWhatIsKeptOfAnotherOperatorsMCPServer(t *testing.T) {
 
 // With a selector, what MCPServers refer to is left to another operator unless the user says so.
 func TestConfigsOfShards(t *testing.T) {
-	for mode, want := range map[ConfigsMode]ConfigsMode{"": ConfigsToolHive, ConfigsAuto: ConfigsToolHive, ConfigsFreehold: ConfigsFreehold} {
+	for mode, want := range map[configcontroller.ConfigsMode]configcontroller.ConfigsMode{"": configcontroller.ConfigsToolHive, configcontroller.ConfigsAuto: configcontroller.ConfigsToolHive, configcontroller.ConfigsFreehold: configcontroller.ConfigsFreehold} {
 		s := newAPIServer(t)
 		c, err := New(Config{Core: s.core, Servers: s.servers, Configs: mode, Selector: labels.Nothing()})
 		if err != nil {
@@ -223,6 +224,6 @@ func TestConfigsOfShards(t *testing.T) {
 			t.Errorf("%q becomes %q, want %q", mode, c.config.Configs, want)
 		}
 		c.queue.ShutDown()
-		c.keeper.queue.ShutDown()
+		c.configurations.Queue.ShutDown()
 	}
 }

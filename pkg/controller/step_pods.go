@@ -14,6 +14,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
+	"github.com/freehold-dev/freehold/pkg/priorityqueue"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/status"
@@ -178,7 +179,7 @@ func processBegan(v *observed.Snapshot) (began time.Time) {
 
 func continueRollouts(p *pass, do *executor) {
 	rollouts, o := followRollouts(p.Snapshot), &p.observation
-	do.wakeIn(rollouts.wake)
+	do.wakeIn(rollouts.again)
 	if rollouts.next != nil {
 		if detail, kept := do.evict(rollouts.next); kept {
 			rollouts.backend = heldByBudget(rollouts.backend, rollouts.next, detail)
@@ -199,8 +200,8 @@ type rolledOut struct {
 	images []string
 	// next is the pod of the backend that is to be replaced, where Kubernetes does not; nil for none.
 	next *workload.Pod
-	// wake is when to look again although nothing has happened; 0 for never.
-	wake time.Duration
+	// again is when to look again although nothing has happened; 0 for never.
+	again time.Duration
 }
 
 // followRollouts looks at the two workloads and their pods.
@@ -210,7 +211,7 @@ func followRollouts(v *observed.Snapshot) (r rolledOut) {
 	r.backend, backendWake = rollout.StatefulSet(set, pods, by, v.Now)
 	r.proxy, proxyWake = rollout.Deployment(deployment, v.ProxyPods(), v.Now)
 	r.next, nextWake = rollout.Replace(set, pods, by.Driven, v.Now)
-	r.wake = sooner(sooner(backendWake, proxyWake), nextWake)
+	r.again = priorityqueue.Sooner(priorityqueue.Sooner(backendWake, proxyWake), nextWake)
 	if r.backend.Phase != rollout.Progressing {
 		r.next = nil
 	}

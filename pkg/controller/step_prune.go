@@ -25,7 +25,7 @@ func prune(p *pass, do *executor) {
 		do.delete(ref, p.Object(ref))
 	}
 	for _, ref := range gone {
-		if len(do.neighbours(p.Key, ref)) == 0 { // Another MCPServer may be about to make it.
+		if len(do.caches.Neighbours(p.Key, ref)) == 0 { // Another MCPServer may be about to make it.
 			do.applier.Forget(ref)
 		}
 	}

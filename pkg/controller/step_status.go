@@ -164,21 +164,12 @@ func excludedFrom(ctx context.Context, t *takingOver, w apply.Writer, req apply.
 		theirs := heldByToolHive(req.Live)
 		req.Yield = func(path fieldpath.Path) bool { return theirs(path) || !isCondition(path, v1beta1.ConditionTakenOver) }
 	}
-	excluded, err := apply.Exclude(w, req, wholeCondition)
+	excluded, err := apply.Exclude(w, req, takeover.WholeCondition)
 	if err != nil {
 		klog.FromContext(ctx).Error(err, "Cannot tell what others hold of the status")
 		return &apply.Excluded{}
 	}
 	return excluded
-}
-
-// wholeCondition returns what is left out of the status with a contested field: with the status of a condition all of it,
-// since the rest says what that status means.
-func wholeCondition(path fieldpath.Path) fieldpath.Path {
-	if takeover.IsCondition(path) && len(path) > 3 && path[3].FieldName != nil && *path[3].FieldName == "status" {
-		return path[:3]
-	}
-	return path
 }
 
 // isCondition reports whether a path is that of a condition, or of a part of one.

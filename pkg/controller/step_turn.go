@@ -92,7 +92,7 @@ func keepsTemplate(p *pass, do *executor, deployment *workload.Deployment, templ
 			return false
 		}
 	}
-	return do.applier.Unchanged(do.writerOf(template.Writer, template.Kind), do.foresee(template))
+	return do.applier.Unchanged(do.clients.writer(template.Writer, template.Kind), do.foresee(template))
 }
 
 // foresee returns the request with which the pass would write an intent.
@@ -122,7 +122,7 @@ func proxyRefusal(p *pass, do *executor, template *render.Intent) (stands bool, 
 			continue
 		}
 		req := do.foresee(intent)
-		if stands, refusal = do.applier.LastRefusal(do.writerOf(intent.Writer, intent.Kind), req); refusal != nil {
+		if stands, refusal = do.applier.LastRefusal(do.clients.writer(intent.Writer, intent.Kind), req); refusal != nil {
 			return stands && req.Take == nil, refusal
 		}
 	}

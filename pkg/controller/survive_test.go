@@ -22,6 +22,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/configcontroller"
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
@@ -80,7 +81,7 @@ func (o observer) Observe(out apply.Outcome) { o(out) }
 // panicking makes a Config whose observer panics for the writes to one object, until it is lifted.
 func panicking(object apply.ObjectRef, lifted *atomic.Bool) func(*Config) {
 	return func(c *Config) {
-		c.Configs = ConfigsAuto
+		c.Configs = configcontroller.ConfigsAuto
 		c.Observer = observer(func(out apply.Outcome) {
 			if out.Object == object && !lifted.Load() {
 				panic("no such luck")

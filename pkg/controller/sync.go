@@ -125,11 +125,3 @@ func (r *results) isRepeatedSoon() bool {
 		return class == apply.ClassMoved || class == apply.ClassTransient
 	})
 }
-
-// sooner returns the shorter of two waits, of which 0 is none.
-func sooner(one, other time.Duration) time.Duration {
-	if one == 0 || other > 0 && other < one {
-		return other
-	}
-	return one
-}

@@ -107,7 +107,7 @@ func intrusion(v *observed.Snapshot, refused []error) []status.Finding {
 	}
 	for ref, live := range v.Existing() {
 		if intruders := intruders(v, ref, live); len(intruders) > 0 {
-			what := fmt.Sprintf("%s owns fields of %s, which Freehold writes", holderOf(intruders[0]), ref)
+			what := fmt.Sprintf("%s owns fields of %s, which Freehold writes", takeover.Holder(intruders[0]), ref)
 			return []status.Finding{{
 				Condition: v1beta1.ConditionFieldsOwned, Status: metav1.ConditionFalse,
 				Reason: v1beta1.ReasonFieldManagerConflict, Message: stopToolHive(v, what),

@@ -44,14 +44,13 @@ const (
 	OutcomeGone = "gone"
 )
 
-// traced is sync with a span about it.
-func (c *Controller) traced(ctx context.Context, key cache.ObjectName) retry {
-	ctx, span := c.config.Tracer.Tracer(instrumentation).Start(ctx, SpanSync)
-	defer span.End()
+// traceBegin begins the span of a pass.
+func traceBegin(ctx context.Context, tracer trace.TracerProvider, server cache.ObjectName) (_ context.Context, end func()) {
+	ctx, span := tracer.Tracer(instrumentation).Start(ctx, SpanSync)
 	if span.IsRecording() {
-		span.SetAttributes(apply.AttributeNamespace.String(key.Namespace), AttributeServer.String(key.Name))
+		span.SetAttributes(apply.AttributeNamespace.String(server.Namespace), AttributeServer.String(server.Name))
 	}
-	return c.sync(ctx, key)
+	return ctx, func() { span.End() }
 }
 
 // traceGeneration records in the span of a pass which MCPServer it is about.

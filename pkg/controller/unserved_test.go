@@ -37,7 +37,7 @@ func withoutProxies(
 	t *testing.T, test func(t *testing.T, client *dynamicfake.FakeDynamicClient, serve func(), proxies func() []string),
 ) {
 	t.Helper()
-	client, with := counting(other(remoteProxyKind, "far", map[string]any{"groupRef": ref("team")}))
+	client, with := counting(other("MCPRemoteProxy", "far", map[string]any{"groupRef": ref("team")}))
 	var served atomic.Bool
 	client.PrependReactor("list", remoteProxies.Resource, func(clienttesting.Action) (bool, runtime.Object, error) {
 		return !served.Load(), nil, apierrors.NewNotFound(schema.GroupResource{}, "")

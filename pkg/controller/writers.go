@@ -39,6 +39,11 @@ func (c *clients) reading(ref apply.ObjectRef) func(ctx context.Context) (metav1
 	}
 }
 
+// writer returns the writer of a kind that a field manager is.
+func (c *clients) writer(manager string, kind schema.GroupKind) apply.Writer {
+	return c.Writers[writers.Key{Manager: manager, Kind: kind}]
+}
+
 // deletion returns a function that sends the deletion of an object.
 func (c *clients) deletion(ref apply.ObjectRef) func(ctx context.Context, name string, options metav1.DeleteOptions) error {
 	return func(ctx context.Context, name string, options metav1.DeleteOptions) error {

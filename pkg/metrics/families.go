@@ -11,6 +11,7 @@ import (
 	"k8s.io/component-base/metrics"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/configcontroller"
 	"github.com/freehold-dev/freehold/pkg/controller"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/rollout"
@@ -218,7 +219,7 @@ func configKinds() []string {
 
 func configOwners() []string {
 	var values []string
-	for _, owner := range controller.ConfigOwners() {
+	for _, owner := range configcontroller.ConfigOwners() {
 		values = append(values, string(owner))
 	}
 	return values

@@ -16,6 +16,7 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
+
 	// Metrics of the lease, the client and the queue. The build metric is our own: monitoring systems take
 	// kubernetes_build_info for the version of one of Kubernetes' components.
 	_ "k8s.io/component-base/metrics/prometheus/clientgo/leaderelection"
@@ -24,6 +25,7 @@ import (
 	"k8s.io/component-base/version"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/configcontroller"
 	"github.com/freehold-dev/freehold/pkg/controller"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/rollout"
@@ -38,7 +40,7 @@ type Source interface {
 	// OnDeleteBackends returns the StatefulSets whose pods Kubernetes does not replace by itself.
 	OnDeleteBackends() []types.NamespacedName
 	// Configs returns how many objects that MCPServers refer to each operator writes.
-	Configs() []controller.ConfigCount
+	Configs() []configcontroller.ConfigCount
 	// Queues returns how long the key of each workqueue has waited that has waited longest.
 	Queues() []controller.Queue
 	// Rollouts returns how far the rollouts of the two workloads of each MCPServer have come.
@@ -147,7 +149,7 @@ func countConflicts(standing []*apply.ConflictError) map[[3]string]int {
 }
 
 // countConfigs counts objects by kind and operator; none is reported as 0.
-func countConfigs(all []controller.ConfigCount) map[[2]string]int {
+func countConfigs(all []configcontroller.ConfigCount) map[[2]string]int {
 	count := map[[2]string]int{}
 	for _, kind := range configKinds() {
 		for _, owner := range configOwners() {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/configcontroller"
 	"github.com/freehold-dev/freehold/pkg/controller"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 )
@@ -19,7 +20,7 @@ import (
 // source is a Source whose parts may be left out.
 type source struct {
 	conflicts func() []*apply.ConflictError
-	configs   []controller.ConfigCount
+	configs   []configcontroller.ConfigCount
 	takeovers controller.Takeovers
 	onDelete  []types.NamespacedName
 	queues    []controller.Queue
@@ -34,7 +35,7 @@ func (s source) Conflicts() []*apply.ConflictError {
 	return s.conflicts()
 }
 
-func (s source) Configs() []controller.ConfigCount { return s.configs }
+func (s source) Configs() []configcontroller.ConfigCount { return s.configs }
 
 func (s source) Takeovers() controller.Takeovers { return s.takeovers }
 
@@ -101,7 +102,7 @@ func TestGaugesAskTheController(t *testing.T) {
 	})
 	expect("one is stuck", StuckRollouts, map[string]float64{"/web/a/ImagePullBackOff/backend": 1})
 
-	SetSource(source{configs: []controller.ConfigCount{{Kind: "MCPGroup", Owner: controller.OwnerToolHive, Count: 3}}})
+	SetSource(source{configs: []configcontroller.ConfigCount{{Kind: "MCPGroup", Owner: configcontroller.OwnerToolHive, Count: 3}}})
 	if all := series(t, Configs); all["/MCPGroup/toolhive"] != 3 || all["/MCPGroup/freehold"] != 0 || len(all) != 21 {
 		t.Errorf("configurations: %v", all)
 	}

@@ -73,3 +73,11 @@ func (b *Backoff[K]) Forget(key K) {
 	defer b.mu.Unlock()
 	delete(b.waits, key)
 }
+
+// Sooner returns the shorter of two waits, of which 0 is none.
+func Sooner(one, other time.Duration) time.Duration {
+	if one == 0 || other > 0 && other < one {
+		return other
+	}
+	return one
+}

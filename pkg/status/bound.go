@@ -18,21 +18,12 @@ const (
 	MaxList = 512
 )
 
-// Bound cuts a text to a number of bytes, and shows that it has.
-func Bound(text string, bytes int) string {
-	const more = "..."
-	if len(text) <= bytes {
-		return text
-	}
-	return strings.ToValidUTF8(text[:bytes-len(more)], "") + more
-}
-
 // List joins items to one text of about MaxList bytes at most, and counts those for which there is no room.
 func List(items []string) string {
 	const separator = ", "
 	bounded := make([]string, 0, len(items))
 	for _, item := range items {
-		bounded = append(bounded, Bound(item, MaxList/2))
+		bounded = append(bounded, printable.Bound(item, MaxList/2))
 	}
 	shown, more := First(bounded, separator)
 	return strings.Join(shown, separator) + more
@@ -51,4 +42,4 @@ func First(items []string, separator string) (shown []string, more string) {
 }
 
 // readable makes a text that may quote what users wrote fit for a message.
-func readable(text string) string { return Bound(printable.Text(text), MaxMessage) }
+func readable(text string) string { return printable.Bound(printable.Text(text), MaxMessage) }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/configs"
+	"github.com/freehold-dev/freehold/pkg/printable"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
@@ -276,7 +277,7 @@ func withMore(message string, n int) string {
 		return message
 	}
 	more := fmt.Sprintf(others, n)
-	return Bound(message, MaxMessage-len(more)) + more
+	return printable.Bound(message, MaxMessage-len(more)) + more
 }
 
 // joined returns the messages for which there is room, at least one, and counts the others.

@@ -364,3 +364,13 @@ func (c *Caches) Version(ref apply.ObjectRef) string {
 	}
 	return store.LastStoreSyncResourceVersion()
 }
+
+// Neighbours returns the other MCPServers that have a child of the same name as one of an MCPServer's.
+func (c *Caches) Neighbours(server cache.ObjectName, child apply.ObjectRef) (found []cache.ObjectName) {
+	for _, name := range inventory.Servers(child.Kind, child.Name) {
+		if neighbour := cache.NewObjectName(server.Namespace, name); neighbour != server && c.Serves(neighbour) {
+			found = append(found, neighbour)
+		}
+	}
+	return found
+}

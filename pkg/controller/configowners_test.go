@@ -16,46 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/configcontroller"
 	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
-
-// A decision follows from the flag, the object's managedFields, its age, and when ToolHive has written it last.
-func TestOwnerIsDecided(t *testing.T) {
-	now := bubbleStart
-	ours := entry(managers.ConfigFinalizer, metav1.ManagedFieldsOperationApply, "", "{}")
-	theirs := func(since time.Duration) metav1.ManagedFieldsEntry {
-		e := entry(managers.ToolHiveOperator, metav1.ManagedFieldsOperationUpdate, "", "{}")
-		e.Subresource, e.Time = "status", new(metav1.NewTime(now.Add(-since)))
-		return e
-	}
-	user := entry("kubectl", metav1.ManagedFieldsOperationUpdate, "", "{}")
-	for name, c := range map[string]struct {
-		mode    ConfigsMode
-		age     time.Duration
-		entries []metav1.ManagedFieldsEntry
-		want    ownerDecision
-	}{
-		"new":                       {ConfigsAuto, 10 * time.Second, []metav1.ManagedFieldsEntry{user}, ownerDecision{owner: OwnerUndecided, wait: 50 * time.Second}},
-		"old":                       {ConfigsAuto, configGrace, []metav1.ManagedFieldsEntry{user}, ownerDecision{owner: OwnerFreehold}},
-		"new and ours":              {ConfigsAuto, 0, []metav1.ManagedFieldsEntry{ours}, ownerDecision{owner: OwnerFreehold}},
-		"ToolHive's":                {ConfigsAuto, time.Hour, []metav1.ManagedFieldsEntry{theirs(time.Hour)}, ownerDecision{owner: OwnerToolHive}},
-		"both":                      {ConfigsAuto, time.Hour, []metav1.ManagedFieldsEntry{ours, theirs(time.Hour)}, ownerDecision{owner: OwnerToolHive, contested: true}},
-		"new, ordered":              {ConfigsFreehold, 0, nil, ownerDecision{owner: OwnerFreehold}},
-		"ToolHive's, ordered":       {ConfigsFreehold, time.Hour, []metav1.ManagedFieldsEntry{theirs(0)}, ownerDecision{owner: OwnerFreehold, inherits: true}},
-		"both, ordered":             {ConfigsFreehold, time.Hour, []metav1.ManagedFieldsEntry{ours, theirs(time.Hour), theirs(4 * time.Minute)}, ownerDecision{owner: OwnerToolHive, contested: true, wait: 6 * time.Minute}},
-		"both once, ordered":        {ConfigsFreehold, time.Hour, []metav1.ManagedFieldsEntry{ours, theirs(10 * time.Minute)}, ownerDecision{owner: OwnerFreehold, inherits: true}},
-		"ours, left to ToolHive":    {ConfigsToolHive, time.Hour, []metav1.ManagedFieldsEntry{ours}, ownerDecision{owner: OwnerToolHive}},
-		"anybody's, left to it too": {ConfigsToolHive, time.Hour, nil, ownerDecision{owner: OwnerToolHive}},
-	} {
-		live := &v1beta1.MCPToolConfig{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now.Add(-c.age)), ManagedFields: c.entries}}
-		if got := decideOwner(c.mode, live, now); got != c.want {
-			t.Errorf("%s: %+v, want %+v", name, got, c.want)
-		}
-	}
-}
 
 // A new object is left to ToolHive's operator for a while, and is ours when it does not come.
 func TestNewConfigIsLeftForAWhile(t *testing.T) {
@@ -63,12 +29,12 @@ func TestNewConfigIsLeftForAWhile(t *testing.T) {
 	young.CreationTimestamp = metav1.NewTime(bubbleStart)
 	operate(t, []runtime.Object{young}, keeping, func(t *testing.T, o *operating) {
 		checkWrites(t, "within the grace", o.tookOn())
-		if diff := cmp.Diff([]ConfigCount{{configs.OIDC, OwnerUndecided, 1}}, o.Configs()); diff != "" {
+		if diff := cmp.Diff([]configcontroller.ConfigCount{{Kind: configs.OIDC, Owner: configcontroller.OwnerUndecided, Count: 1}}, o.Configs()); diff != "" {
 			t.Errorf("owners (-want +got):\n%s", diff)
 		}
-		<-time.After(configGrace)
+		<-time.After(time.Minute)
 		checkWrites(t, "after the grace", o.tookOn(), oidcFinalizerWrite, oidcStatusWrite)
-		if diff := cmp.Diff([]ConfigCount{{configs.OIDC, OwnerFreehold, 1}}, o.Configs()); diff != "" {
+		if diff := cmp.Diff([]configcontroller.ConfigCount{{Kind: configs.OIDC, Owner: configcontroller.OwnerFreehold, Count: 1}}, o.Configs()); diff != "" {
 			t.Errorf("owners (-want +got):\n%s", diff)
 		}
 	})
@@ -77,10 +43,10 @@ func TestNewConfigIsLeftForAWhile(t *testing.T) {
 // What ToolHive's operator keeps is written in no mode but freehold, and what anybody keeps in none that says so.
 func TestConfigsOfToolHive(t *testing.T) {
 	for name, c := range map[string]struct {
-		mode    ConfigsMode
+		mode    configcontroller.ConfigsMode
 		touched bool
 	}{
-		"auto": {ConfigsAuto, true}, "toolhive": {ConfigsToolHive, true}, "toolhive, untouched": {ConfigsToolHive, false},
+		"auto": {configcontroller.ConfigsAuto, true}, "toolhive": {configcontroller.ConfigsToolHive, true}, "toolhive, untouched": {configcontroller.ConfigsToolHive, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -99,7 +65,7 @@ func TestConfigsOfToolHive(t *testing.T) {
 				}
 				o.rest()
 				checkWrites(t, "of what is ToolHive's", o.tookOn())
-				if diff := cmp.Diff([]ConfigCount{{configs.Group, OwnerToolHive, 1}, {configs.OIDC, OwnerToolHive, 1}}, o.Configs()); diff != "" {
+				if diff := cmp.Diff([]configcontroller.ConfigCount{{Kind: configs.Group, Owner: configcontroller.OwnerToolHive, Count: 1}, {Kind: configs.OIDC, Owner: configcontroller.OwnerToolHive, Count: 1}}, o.Configs()); diff != "" {
 					t.Errorf("owners (-want +got):\n%s", diff)
 				}
 			})
@@ -112,7 +78,7 @@ func TestConfigIsTakenOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newAPIServer(t, newIDP())
 		keptByToolHive(s)
-		o := start(t, s, func(c *Config) { c.Configs = ConfigsFreehold })
+		o := start(t, s, func(c *Config) { c.Configs = configcontroller.ConfigsFreehold })
 		defer o.end()
 		o.rest()
 		checkWrites(t, "of a takeover", o.tookOn(), "edit MCPOIDCConfig/idp freehold-ownership", oidcStatusWrite)
@@ -134,7 +100,7 @@ func TestConfigIsTakenOver(t *testing.T) {
 // Two operators on one config do not answer each other: ours stops, says so once, and with --configs=freehold begins again when
 // ToolHive's has not written for a while.
 func TestContestedConfig(t *testing.T) {
-	for _, mode := range []ConfigsMode{ConfigsAuto, ConfigsFreehold} {
+	for _, mode := range []configcontroller.ConfigsMode{configcontroller.ConfigsAuto, configcontroller.ConfigsFreehold} {
 		t.Run(string(mode), func(t *testing.T) {
 			operate(t, []runtime.Object{newIDP()}, func(c *Config) { c.Configs = mode }, func(t *testing.T, o *operating) {
 				o.took()
@@ -154,11 +120,11 @@ func TestContestedConfig(t *testing.T) {
 				if n := len(o.Conflicts()); n != 1 {
 					t.Errorf("%d conflicts are told", n)
 				}
-				if diff := cmp.Diff([]ConfigCount{{configs.OIDC, OwnerToolHive, 1}}, o.Configs()); diff != "" {
+				if diff := cmp.Diff([]configcontroller.ConfigCount{{Kind: configs.OIDC, Owner: configcontroller.OwnerToolHive, Count: 1}}, o.Configs()); diff != "" {
 					t.Errorf("owners (-want +got):\n%s", diff)
 				}
 				<-time.After(time.Hour)
-				if mode == ConfigsAuto {
+				if mode == configcontroller.ConfigsAuto {
 					checkWrites(t, "an hour later", o.tookOn())
 					return
 				}

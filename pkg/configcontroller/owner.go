@@ -1,7 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package configcontroller
 
 import (
 	"cmp"
@@ -105,18 +105,18 @@ type ConfigCount struct {
 	Count int
 }
 
-// Configs returns how many objects of each kind that MCPServers refer to each operator writes, sorted.
-func (c *Controller) Configs() []ConfigCount {
+// Owners returns how many objects of each kind that MCPServers refer to each operator writes, sorted.
+func (k *Controller) Owners() []ConfigCount {
 	type of struct {
 		kind  string
 		owner ConfigOwner
 	}
 	count := map[of]int{}
-	c.keeper.mu.Lock()
-	for key, owner := range c.keeper.kept {
+	k.mu.Lock()
+	for key, owner := range k.owners {
 		count[of{key.kind, owner}]++
 	}
-	c.keeper.mu.Unlock()
+	k.mu.Unlock()
 	all := make([]ConfigCount, 0, len(count))
 	for is, n := range count {
 		all = append(all, ConfigCount{is.kind, is.owner, n})

@@ -24,6 +24,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1"
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/configcontroller"
 	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
@@ -55,19 +56,19 @@ func newGroup(name string) *v1beta1.MCPGroup { return &v1beta1.MCPGroup{ObjectMe
 // counting has objects of kinds that Freehold only counts, and is there for the operator.
 func counting(objects ...*unstructured.Unstructured) (*dynamicfake.FakeDynamicClient, func(*Config)) {
 	kinds := map[schema.GroupVersionResource]string{}
-	for i := range referrerKinds {
-		kinds[referrerKinds[i].gvr()] = referrerKinds[i].kind + "List"
+	for resource, kind := range configcontroller.Referrers() {
+		kinds[resource] = kind + "List"
 	}
 	var all []runtime.Object
 	for _, object := range objects {
 		all = append(all, object)
 	}
 	client := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, all...)
-	return client, func(c *Config) { c.Dynamic, c.Configs = client, ConfigsAuto }
+	return client, func(c *Config) { c.Dynamic, c.Configs = client, configcontroller.ConfigsAuto }
 }
 
 // keeping makes the operator keep what MCPServers refer to.
-func keeping(c *Config) { c.Configs = ConfigsAuto }
+func keeping(c *Config) { c.Configs = configcontroller.ConfigsAuto }
 
 // other is an object of a kind that Freehold only counts.
 func other(kind, name string, spec map[string]any) *unstructured.Unstructured {
@@ -210,7 +211,7 @@ func TestEveryKindIsKept(t *testing.T) {
 			if !slices.Equal(live.GetFinalizers(), []string{row.Finalizer}) {
 				t.Errorf("%s has the finalizers %v", row.Kind, live.GetFinalizers())
 			}
-			for _, c := range conditionsOf(live) {
+			for _, c := range configConditions(live) {
 				got[row.Kind] += fmt.Sprint(c.Type, "=", c.Status, " ", c.Reason)
 			}
 		}
@@ -297,7 +298,7 @@ func TestStatusOfConfigIsRefused(t *testing.T) {
 		}
 		o.before.set(nil)
 		<-time.After(11 * time.Minute)
-		if c := conditionsOf(o.idp()); len(c) == 0 {
+		if c := o.idp().Status.Conditions; len(c) == 0 {
 			t.Error("nothing is said in the end")
 		}
 	})
@@ -314,7 +315,7 @@ func TestKindsThatCannotBeListedHoldNothing(t *testing.T) {
 	}
 	operate(t, []runtime.Object{newIDP(), newGroup("team")}, with, func(t *testing.T, o *operating) {
 		group, _ := get[*v1beta1.MCPGroup](o.apiServer, "team")
-		if c := conditionsOf(group); group.Status.Phase != v1beta1.MCPGroupPhaseReady || c[0].Status != metav1.ConditionFalse || !strings.Contains(c[0].Message, "not allowed to list: MCPRemoteProxy") {
+		if c := group.Status.Conditions; group.Status.Phase != v1beta1.MCPGroupPhaseReady || c[0].Status != metav1.ConditionFalse || !strings.Contains(c[0].Message, "not allowed to list: MCPRemoteProxy") {
 			t.Errorf("status %+v", group.Status)
 		}
 		terminate[*v1beta1.MCPOIDCConfig](o.apiServer, "idp")
@@ -323,4 +324,12 @@ func TestKindsThatCannotBeListedHoldNothing(t *testing.T) {
 			t.Error("the config is still there")
 		}
 	})
+}
+
+// configConditions returns the conditions of an object that MCPServers refer to.
+func configConditions(live metav1.Object) []metav1.Condition {
+	if group, ok := live.(*v1beta1.MCPGroup); ok {
+		return group.Status.Conditions
+	}
+	return configs.StatusOf(live).Conditions
 }

@@ -27,7 +27,7 @@ func TestGroupIsReadyWithoutVirtualServers(t *testing.T) {
 		"an internal error": apierrors.NewInternalError(errors.New("etcd")), "forbidden": apierrors.NewForbidden(schema.GroupResource{}, "", nil),
 	} {
 		t.Run(name, func(t *testing.T) {
-			client, with := counting(other(remoteProxyKind, "far", map[string]any{"groupRef": ref("team")}))
+			client, with := counting(other("MCPRemoteProxy", "far", map[string]any{"groupRef": ref("team")}))
 			client.PrependReactor("list", "virtualmcpservers", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, refusal })
 			operate(t, []runtime.Object{newGroup("team"), inGroup(newServer("web"), "team")}, with, func(t *testing.T, o *operating) {
 				<-time.After(time.Minute)
@@ -43,7 +43,7 @@ func TestGroupIsReadyWithoutVirtualServers(t *testing.T) {
 
 // While the API server does not list a kind that has members, the status says so, and keeps those of the kind that were known last.
 func TestGroupWhoseMembersCannotBeListed(t *testing.T) {
-	client, with := counting(other(entryKind, "aside", map[string]any{"groupRef": ref("team")}))
+	client, with := counting(other("MCPServerEntry", "aside", map[string]any{"groupRef": ref("team")}))
 	var fails atomic.Bool
 	client.PrependReactor("list", "mcpserverentries", func(clienttesting.Action) (bool, runtime.Object, error) {
 		if fails.Load() {
@@ -59,7 +59,7 @@ func TestGroupWhoseMembersCannotBeListed(t *testing.T) {
 			if c == nil || c.Status != want || c.Reason != reason || group.Status.Phase != v1beta1.MCPGroupPhaseReady ||
 				!slices.Equal(group.Status.Entries, entries) || group.Status.ServerCount != 1 {
 				t.Errorf("%s: status %+v", what, group.Status)
-			} else if want == metav1.ConditionFalse && !strings.HasSuffix(c.Message, ": "+entryKind) {
+			} else if want == metav1.ConditionFalse && !strings.HasSuffix(c.Message, ": "+"MCPServerEntry") {
 				t.Errorf("%s: %s", what, c.Message)
 			}
 		}
@@ -75,7 +75,7 @@ func TestGroupWhoseMembersCannotBeListed(t *testing.T) {
 		checkWrites(t, "of the outage", again.tookOn(), "apply MCPGroup/team/status freehold-group-status")
 		<-time.After(time.Hour)
 		checkWrites(t, "meanwhile", again.tookOn())
-		forgo(t, client, entryKind, "aside")
+		forgo(t, client, "MCPServerEntry", "aside")
 		fails.Store(false)
 		<-time.After(time.Minute)
 		check("afterwards", metav1.ConditionTrue, v1beta1.ReasonListMCPServersCheckSucceeded)

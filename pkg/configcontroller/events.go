@@ -1,7 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package configcontroller
 
 import (
 	corev1 "k8s.io/api/core/v1"
@@ -57,7 +57,7 @@ func newsOfConfig(before, after []metav1.Condition) (news []status.Event) {
 }
 
 // tellConflict records an event about a conflict unless it was recorded before; nil ends it.
-func (p *configPass) tellConflict(conflict *apply.ConflictError) {
+func (p *pass) tellConflict(conflict *apply.ConflictError) {
 	text := ""
 	if conflict != nil {
 		text = p.describe(conflict)
@@ -76,16 +76,16 @@ func (p *configPass) tellConflict(conflict *apply.ConflictError) {
 }
 
 // describe names the owners of the object's contested fields, and how to end the conflict.
-func (p *configPass) describe(c *apply.ConflictError) string {
+func (p *pass) describe(c *apply.ConflictError) string {
 	how, words := takeover.EndConflict(c.Object, p.live)
 	if len(words) > 0 {
 		how += ": " + shell.Kubectl(words...)
 	}
-	return holding(c, pathBytes) + ". " + how + "."
+	return takeover.Sides(c, takeover.PathBytes) + ". " + how + "."
 }
 
 // recordEvents records events about the object.
-func (p *configPass) recordEvents(news []status.Event) {
+func (p *pass) recordEvents(news []status.Event) {
 	if p.config.Recorder == nil {
 		return
 	}

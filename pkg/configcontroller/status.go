@@ -1,7 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package configcontroller
 
 import (
 	"cmp"
@@ -80,8 +80,8 @@ func finalizerIntent(row *managers.Config, key cache.ObjectName, finalizers ...s
 // statusIntent returns the status of the object, and the field manager that writes it. users are the objects that keep it from
 // being deleted, and contested describes a conflict about it; both are empty for none. known is false while the members of a
 // group are not known.
-func (p *configPass) statusIntent(users []string, contested string) (intent runtime.ApplyConfiguration, manager string, known bool) {
-	intents, now := intentsOf(p.row, p.key.ObjectName), p.unwritten.since(p.ref, p.config.Clock.Now())
+func (p *pass) statusIntent(users []string, contested string) (intent runtime.ApplyConfiguration, manager string, known bool) {
+	intents, now := intentsOf(p.row, p.key.ObjectName), p.pending.since(p.ref, p.config.Clock.Now())
 	if !p.row.IsGroup() {
 		return intents.status(configStatusConfig(computeConfigStatus(p.live, users, contested, now))), managers.ConfigStatus, true
 	}
@@ -157,7 +157,7 @@ func blockedBy(users []string) string {
 // conditionOf returns a condition of an object, with the time since which it has its status.
 func conditionOf(live metav1.Object, conditionType string, holds bool, reason, message string, now time.Time) metav1.Condition {
 	c := metav1.Condition{
-		Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: status.Bound(printable.Text(message), status.MaxMessage),
+		Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: printable.Bound(printable.Text(message), status.MaxMessage),
 		ObservedGeneration: live.GetGeneration(), LastTransitionTime: metav1.NewTime(now),
 	}
 	if holds {
@@ -222,7 +222,7 @@ func groupStatusConfig(live metav1.Object, of members, contested string, now tim
 
 // members returns the members of the group. known is false as long as a cache that may have some may still fill, and nothing is known
 // to keep it from that.
-func (p *configPass) members() (of members, known bool) {
+func (p *pass) members() (of members, known bool) {
 	if known = p.referrers.known(p.scope); !known {
 		return of, false
 	}

@@ -1,7 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package configcontroller
 
 import (
 	"context"
@@ -67,6 +67,15 @@ var referrerKinds = []referrerKind{
 		{configs.ExternalAuth, []string{"externalAuthConfigRef"}},
 		{configs.Group, []string{"groupRef"}},
 	}},
+}
+
+// Referrers returns the kinds besides MCPServer that refer to the same objects, by their resources.
+func Referrers() map[schema.GroupVersionResource]string {
+	kinds := map[schema.GroupVersionResource]string{}
+	for i := range referrerKinds {
+		kinds[referrerKinds[i].gvr()] = referrerKinds[i].kind
+	}
+	return kinds
 }
 
 func (r *referrerKind) gvr() schema.GroupVersionResource {
@@ -258,7 +267,7 @@ func (r *referrers) unlisted(s *observed.Scope, reason observed.ListFailure) (ki
 type user struct{ kind, name string }
 
 // referring returns the objects that refer to this one, as the caches show them, except those being deleted: they render nothing any more.
-func (p *configPass) referring() (users []user) {
+func (p *pass) referring() (users []user) {
 	key := observed.ReferenceKey(p.key.kind, p.key.Namespace, p.key.Name)
 	add := func(kind string, store cache.SharedIndexInformer) {
 		items, err := store.GetIndexer().ByIndex(observed.ServersByReference, key)
@@ -279,7 +288,7 @@ func (p *configPass) referring() (users []user) {
 }
 
 // users returns the objects that refer to this one, as the caches show them, sorted.
-func (p *configPass) users() []string { return named(p.referring()) }
+func (p *pass) users() []string { return named(p.referring()) }
 
 func named(users []user) (names []string) {
 	for _, u := range users {
@@ -290,7 +299,7 @@ func named(users []user) (names []string) {
 }
 
 // listUsers returns the objects that refer to this one, as the API server has them now, sorted.
-func (p *configPass) listUsers(ctx context.Context) ([]string, error) {
+func (p *pass) listUsers(ctx context.Context) ([]string, error) {
 	var users []user
 	refers := func(object metav1.Object, to []configs.Named) bool {
 		return object.GetDeletionTimestamp() == nil && slices.Contains(to, configs.Named{Kind: p.key.kind, Name: p.key.Name})

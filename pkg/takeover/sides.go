@@ -1,0 +1,53 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package takeover
+
+import (
+	"fmt"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/printable"
+)
+
+// PathBytes is how much of a path is shown, in bytes.
+const PathBytes = 256
+
+// Sides names both sides of a conflict. Of the first field it shows so many bytes.
+func Sides(c *apply.ConflictError, bytes int) string {
+	first, holder, more, wants := c.Fields[0], "another field manager owns", "", "wants a different value"
+	if len(first.Owners) > 0 {
+		holder = Holder(first.Owners[0]) + map[bool]string{false: " owns", true: " has set"}[first.Owners[0].IsUnknown()]
+	}
+	if n := len(c.Fields) - 1; n > 0 {
+		more = fmt.Sprintf(" (+%d more fields)", n)
+	}
+	if first.Removed {
+		wants = "removes it"
+	}
+	return fmt.Sprintf("%s %s of %s%s; %s %s", holder, printable.Bound(first.Path, bytes), c.Object, more, c.Writer, wants)
+}
+
+// Holder names the owner of a field. The operation distinguishes another client under one of Freehold's names from Freehold.
+func Holder(owner ownership.Owner) string {
+	switch {
+	case owner.IsUnknown():
+		return owner.String()
+	case managers.ClassOf(owner.Manager, "") != managers.ClassFreehold:
+		return "field manager " + owner.String()
+	}
+	return fmt.Sprintf("field manager %s (%s; another client under a name of Freehold's)", owner, owner.Operation)
+}
+
+// WholeCondition returns what is left out of the status with a contested field: with the status of a condition all of it,
+// since the rest says what that status means.
+func WholeCondition(path fieldpath.Path) fieldpath.Path {
+	if IsCondition(path) && len(path) > 3 && path[3].FieldName != nil && *path[3].FieldName == "status" {
+		return path[:3]
+	}
+	return path
+}
