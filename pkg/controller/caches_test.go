@@ -33,7 +33,7 @@ func TestEveryEventOfAnObjectWakesItsMCPServer(t *testing.T) {
 		{managers.Deployment, []string{"added", "new", "edited!", "ending-", "deleted!", "missed!"}},
 	} {
 		var woken []string
-		c := &Controller{applier: apply.NewApplier(nil), caches: &observed.Caches{}}
+		c := &Controller{process: process{applier: apply.NewApplier(nil), caches: &observed.Caches{}}}
 		handler := c.handler(test.kind, nil, func(obj metav1.Object, to priorityqueue.Level) {
 			name := obj.GetName() + [levels]string{levelEdits: "!", levelDeletions: "-"}[to]
 			woken = append(woken, name)

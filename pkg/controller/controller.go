@@ -10,41 +10,24 @@ import (
 	"sync"
 	"time"
 
-	"go.opentelemetry.io/otel/trace"
-	"go.opentelemetry.io/otel/trace/noop"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 
-	"github.com/freehold-dev/freehold/generated/clientset/versioned"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/configcontroller"
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/priorityqueue"
-	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 const (
-	// DefaultWorkers is the number of MCPServers that are worked on at a time, when Config names none.
-	DefaultWorkers = 8
-	// minBackoff and maxBackoff bound the wait before an MCPServer is looked at again that could not be looked at. How long a
-	// refused write waits is for package apply to say.
-	minBackoff = 200 * time.Millisecond
-	maxBackoff = apply.LongestWait
-	// catchUpCheck is when to look again whether the cache shows our own last write. The event that brings
-	// it wakes the key as well; this is for the case that the two arrive in another order.
-	catchUpCheck = time.Second
 	// DrainTimeout is how long a pass that has begun may take once the controller is asked to end. It leaves the rest of the
 	// process some of the grace that Kubernetes gives a pod by default.
 	DrainTimeout = 20 * time.Second
@@ -54,94 +37,17 @@ const (
 	EndTimeout = DrainTimeout + informersTimeout
 )
 
-// Config configures a controller.
-type Config struct {
-	// Core is the client for everything but MCPServers.
-	Core kubernetes.Interface
-	// Servers is the client for MCPServers.
-	Servers versioned.Interface
-	// Dynamic is the client for kinds of ToolHive that Freehold only counts, such as VirtualMCPServers, and for the definitions of
-	// kinds that the API server does not serve; nil counts none, and lists the latter kinds from time to time.
-	Dynamic dynamic.Interface
-	// Recorder takes events; nil drops them.
-	Recorder events.EventRecorder
-	// Observer receives every write; nil for none.
-	Observer apply.Observer
-	// Tracer gets a span for every pass over an MCPServer, with a child for every request; nil for none.
-	Tracer trace.TracerProvider
-	// Options of rendering.
-	Options render.Options
-	// Namespaces to watch; none means all.
-	Namespaces []string
-	// Selector selects, by their labels, the MCPServers that this operator works for, where others work for the rest; nil selects all.
-	// With it, ConfigsAuto is ConfigsToolHive: only one operator is to write the objects that the MCPServers of all refer to.
-	Selector labels.Selector
-	// Workers is how many MCPServers are worked on at a time; DefaultWorkers when 0.
-	Workers int
-	// Resync is how often every MCPServer is looked at without a cause; 0 for never. It costs no requests.
-	Resync time.Duration
-	// Takeover says whether and how Freehold takes over MCPServers of ToolHive; TakeoverAuto when empty.
-	Takeover TakeoverMode
-	// ConfigRolloutsAtOnce is how many MCPServers of a namespace are rolled out at a time for a change of an object that they
-	// refer to; DefaultConfigRolloutsAtOnce when 0.
-	ConfigRolloutsAtOnce int
-	// TakeoversAtOnce is how many of a namespace are taken over at a time; DefaultTakeoversAtOnce when 0.
-	TakeoversAtOnce int
-	// Configs says which operator writes the status and the finalizer of the objects that MCPServers refer to; ConfigsAuto when empty.
-	Configs configcontroller.ConfigsMode
-	// Clock gives the time of condition changes; the real one when nil.
-	Clock clock.PassiveClock
-}
-
 // Controller works for MCPServers.
 type Controller struct {
-	config  Config
-	caches  *observed.Caches
-	clients *clients
-	applier *apply.Applier
-	queue   *priorityqueue.Queue[cache.ObjectName]
+	process
 	// syncBackoff says when an MCPServer is looked at again after a pass that could not look at it.
-	syncBackoff *priorityqueue.Backoff[cache.ObjectName]
-	// configMaps are those that MCPServers refer to.
-	configMaps *observed.ReferencedConfigMaps
-	states     serverStates
-	// memories have each what they remember of an MCPServer forgotten.
-	memories  []func(server cache.ObjectName)
-	takeovers *turnLimiter
-	// configRollouts limits the rollouts for changes of objects that MCPServers refer to.
-	configRollouts *turnLimiter
+	syncBackoff    *priorityqueue.Backoff[cache.ObjectName]
 	configurations *configcontroller.Controller
 }
 
 // New returns a controller that has not started to watch.
 func New(config Config) (*Controller, error) {
-	if config.Workers == 0 {
-		config.Workers = DefaultWorkers
-	}
-	if config.Clock == nil {
-		config.Clock = clock.RealClock{}
-	}
-	if config.Takeover == "" {
-		config.Takeover = TakeoverAuto
-	}
-	if config.Configs == "" {
-		config.Configs = configcontroller.ConfigsAuto
-	}
-	if config.Selector != nil && config.Configs == configcontroller.ConfigsAuto {
-		config.Configs = configcontroller.ConfigsToolHive
-	}
-	if config.ConfigRolloutsAtOnce == 0 {
-		config.ConfigRolloutsAtOnce = DefaultConfigRolloutsAtOnce
-	}
-	if config.TakeoversAtOnce == 0 {
-		config.TakeoversAtOnce = DefaultTakeoversAtOnce
-	}
-	if config.Tracer == nil {
-		config.Tracer = noop.NewTracerProvider()
-	}
-	if config.Recorder != nil {
-		config.Recorder = newNewsRecorder(config.Recorder)
-	}
+	config.complete()
 	registry := managers.Registry()
 	clients, err := newClients(registry, config.Core, config.Servers, config.Clock)
 	if err != nil {
@@ -154,10 +60,7 @@ func New(config Config) (*Controller, error) {
 		return nil, err
 	}
 	c := &Controller{
-		config:      config,
-		caches:      caches,
-		clients:     clients,
-		applier:     applier,
+		process:     process{config: config, caches: caches, clients: clients, applier: applier},
 		syncBackoff: priorityqueue.NewBackoff[cache.ObjectName](config.Clock, minBackoff, maxBackoff),
 	}
 	c.queue = priorityqueue.New[cache.ObjectName](queueServers, int(levels), config.Clock)
@@ -279,8 +182,8 @@ func (c *Controller) Run(ctx context.Context) error {
 
 // begin lets passes over the objects of a namespace begin, whose caches are filled. It wakes those that came too early.
 func (c *Controller) begin(logger klog.Logger, s *observed.Scope) {
-	resumeTakeovers(c, s)
-	resumeConfigRollouts(c, s)
+	resumeTakeovers(&c.process, s)
+	resumeConfigRollouts(&c.process, s)
 	s.Filled.Store(true)
 	logger.Info("Filled the caches", "namespace", s.Namespace)
 	for name := range observed.NamesIn(s.ServerStore) {

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -21,41 +20,17 @@ import (
 	"github.com/freehold-dev/freehold/pkg/priorityqueue"
 	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/status"
+	"github.com/freehold-dev/freehold/pkg/takeover"
 	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // executor carries out what the steps of one pass decide. Nothing else of a pass sends requests or records events, and nothing else sets
 // what was refused and when to look again.
 type executor struct {
-	*Controller
+	*process
 	ctx   context.Context //nolint:containedctx // An executor lives as long as one pass.
 	pass  *pass
 	shard *shardCheck
-}
-
-// results are what has come of a pass so far.
-type results struct {
-	// refused are the writes that were not made or not accepted.
-	refused []error
-	// answered is set when one of them is new, and not what a write met with before.
-	answered bool
-	// unwritten are the objects of intents that were refused, or held back because of a refused one; held counts the latter.
-	unwritten sets.Set[apply.ObjectRef]
-	held      int
-	// attempted are the parts of objects that the pass has tried to write.
-	attempted sets.Set[part]
-	// made is set when an object was made, or is still to be made.
-	made bool
-	// discovered reports that the pass has found an object that no informer shows. The next one, which begins at once, knows it.
-	discovered bool
-	// wake is when to look again in any case; 0 for not.
-	wake time.Duration
-}
-
-// part is a writer's part of an object.
-type part struct {
-	writer string
-	object apply.ObjectRef
 }
 
 // wakeIn has the MCPServer looked at again after a while, unless that is to be sooner already; 0 is never.
@@ -216,4 +191,113 @@ func (x *executor) readReference(seen apply.Reference) (current bool) {
 // statusWriter writes the status of MCPServers.
 func (x *executor) statusWriter() apply.Writer {
 	return x.clients.writer(managers.Status, managers.MCPServer)
+}
+
+// lookAgain reads the objects that no informer shows when the wait for them is over, or the MCPServer was edited.
+func (x *executor) lookAgain(server *v1beta1.MCPServer, places []apply.ObjectRef) {
+	now, state := x.config.Clock.Now(), x.pass.state
+	for _, ref := range places {
+		if state.unlabelled.get(ref) == nil {
+			continue
+		}
+		known, intent := state.unlabelled[ref], intentOf(server)
+		// An object that the MCPServer controls, such as one that ToolHive made without labels, does not block a child.
+		edited := known.intent != 0 && known.intent != intent && !metav1.IsControlledBy(known.object.Object, server)
+		known.intent = intent
+		switch left := known.wait.Left(now); {
+		case x.caches.Holds(ref):
+			delete(state.unlabelled, ref)
+		case left > 0 && !edited:
+			x.wakeIn(left)
+		default:
+			if _, err := x.readUnlabelled(ref); err != nil {
+				klog.FromContext(x.ctx).Error(err, "Cannot read what no informer shows", "object", ref.String())
+				if edited {
+					known.wait = priorityqueue.Wait{} // The edit is not answered yet, so the next read is soon.
+				}
+				x.wakeIn(known.wait.Next(x.config.Clock.Now(), unlabelledBounds))
+			}
+		}
+	}
+}
+
+// discover looks for an object that no informer shows, if the outcome of a write says that there is one or that it has
+// changed since it was read. The next pass, which begins at once if there is one, decides on it.
+func (x *executor) discover(out apply.Outcome) {
+	ref, state := out.Object, x.pass.state
+	if out.Action != apply.ActionRefused || ref.Kind == managers.MCPServer || ref.Kind == observed.PodKind || x.caches.Holds(ref) {
+		return
+	}
+	known := state.unlabelled.get(ref) != nil
+	switch apply.ClassOf(out.Err) {
+	case apply.ClassForbidden, apply.ClassInvalid:
+		if known || state.unlabelled[ref] != nil && state.unlabelled[ref].refusal == out.Err.Error() {
+			return
+		}
+		// A creation is authorized, admitted and validated before the API server looks whether the name is free.
+	case apply.ClassMoved:
+	default:
+		return
+	}
+	found, err := x.readUnlabelled(ref)
+	switch {
+	case err != nil:
+		klog.FromContext(x.ctx).Error(err, "Cannot read what no informer shows", "object", ref.String())
+	case found != nil || known:
+		x.pass.discovered = true
+		x.wakeIn(time.Millisecond)
+	default:
+		state.unlabelled.note(ref).refusal = out.Err.Error()
+	}
+}
+
+// readUnlabelled reads an object that no informer shows, and remembers it as it is; nil when there is none.
+func (x *executor) readUnlabelled(ref apply.ObjectRef) (found *observed.Child, err error) {
+	object, err := apply.Read(x.ctx, ref, x.clients.reading(ref))
+	switch {
+	case apply.IsAbsent(err):
+		delete(x.pass.state.unlabelled, ref)
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	found = x.caches.Reducer.Reduce(ref, object, nil)
+	x.keep(ref, found)
+	return found, nil
+}
+
+// reveal reads each name of a child that no informer shows, once: an object that ToolHive made without labels is to be taken
+// over like the rest, and a child that has lost its label is to be deleted with its MCPServer. It refuses to write an object that cannot
+// be read, and reports whether all were read.
+func (x *executor) reveal() bool {
+	state, p := x.pass.state, x.pass
+	for _, ref := range state.places(p.Key) {
+		if known := state.unlabelled[ref]; p.Children[ref] != nil || known != nil && known.absent {
+			continue
+		}
+		found, err := x.readUnlabelled(ref)
+		switch {
+		case err != nil:
+			x.record(x.applier.RefuseUnread(x.ctx, takeover.MainWriter(ref), ref, err))
+			return false
+		case found == nil:
+			state.unlabelled.note(ref).absent = true
+		default:
+			p.Add(ref, found)
+		}
+	}
+	return true
+}
+
+// keep remembers an object that no informer shows, and forgets one that an informer shows or will show.
+func (x *executor) keep(ref apply.ObjectRef, now *observed.Child) {
+	state := x.pass.state
+	if observed.IsShown(ref, now) {
+		delete(state.unlabelled, ref)
+		return
+	}
+	x.applier.WriteTracker().Seen(ref, now.Object.GetResourceVersion()) // No cache will show it.
+	known := state.unlabelled.note(ref)
+	known.object, known.absent = now, false
+	x.wakeIn(known.wait.Next(x.config.Clock.Now(), unlabelledBounds))
 }

@@ -11,8 +11,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
@@ -39,48 +39,6 @@ func findings(problems []render.Problem, conditionStatus metav1.ConditionStatus)
 // notices returns conditions about something that works, but otherwise than the spec says.
 func notices(problems []render.Problem) []status.Finding {
 	return findings(problems, metav1.ConditionTrue)
-}
-
-// refusalReasons are the reasons of the conditions that report refused writes, one for each class.
-var refusalReasons = map[apply.Class]string{
-	apply.ClassConflict:  v1beta1.ReasonFieldManagerConflict,
-	apply.ClassForeign:   v1beta1.ReasonObjectNotOurs,
-	apply.ClassStale:     v1beta1.ReasonNewerSource,
-	apply.ClassMoved:     v1beta1.ReasonObjectChanging,
-	apply.ClassInvalid:   v1beta1.ReasonInvalid,
-	apply.ClassTerminal:  v1beta1.ReasonUnappliable,
-	apply.ClassForbidden: v1beta1.ReasonForbidden,
-	apply.ClassGone:      v1beta1.ReasonObjectTerminating,
-	apply.ClassTransient: v1beta1.ReasonRetrying,
-}
-
-// refusals turns refused writes into conditions. Delays are those that pass by themselves as a rule and have not so far.
-// One that has only just begun is left to logs and metrics.
-func refusals(v *observed.Snapshot, refused []error) (found, delays []status.Finding) {
-	for _, err := range refused {
-		refusal, ok := errors.AsType[*apply.Refusal](err)
-		if !ok || !refusal.News() {
-			continue
-		}
-		passes := apply.Policies()[refusal.Class].Passes
-		f := status.Finding{
-			Condition: v1beta1.ConditionApplied, Status: metav1.ConditionFalse, Reason: refusalReasons[refusal.Class],
-			Message: fmt.Sprintf("%s: %s", refusal.Object, refusal.Reason),
-		}
-		if passes {
-			f.Message = delayed(refusal)
-			delays = append(delays, f)
-			continue
-		}
-		if refusal.Class == apply.ClassConflict || refusal.Class == apply.ClassForeign {
-			f.Condition = v1beta1.ConditionFieldsOwned
-		}
-		if conflict, ok := errors.AsType[*apply.ConflictError](err); ok {
-			f.Message = describe(v, conflict)
-		}
-		found = append(found, f)
-	}
-	return found, delays
 }
 
 // delayed describes a write that is held back by something that passes by itself as a rule, and says what to look at when
@@ -145,20 +103,6 @@ const (
 	// yieldBytes is how much may be left to others already for a command to repeat it, in bytes.
 	yieldBytes = 1024
 )
-
-// isDoubtful reports whether a conflict that the status reports may stand without being known now: the write of the object was forbidden,
-// or this operator has not tried it. About which objects the status of an operator before this one reports conflicts is not known, so any
-// may be one of them.
-func isDoubtful(server *v1beta1.MCPServer, before *toldStatus, refused []error, unattempted []apply.ObjectRef) bool {
-	if !meta.IsStatusConditionFalse(server.Status.Conditions, v1beta1.ConditionFieldsOwned) {
-		return false
-	}
-	may := func(ref apply.ObjectRef) bool { return before.contested == nil || before.contested.Has(ref) }
-	return slices.ContainsFunc(unattempted, may) || slices.ContainsFunc(refused, func(err error) bool {
-		refusal, ok := errors.AsType[*apply.Refusal](err)
-		return ok && refusal.Class == apply.ClassForbidden && may(refusal.Object)
-	})
-}
 
 func describeWithin(v *observed.Snapshot, c *apply.ConflictError, bytes int) string {
 	first, what := c.Fields[0], takeover.Sides(c, min(takeover.PathBytes, bytes+len("...")))
@@ -298,24 +242,30 @@ func claimEvents(server *v1beta1.MCPServer, r *resolution, out apply.Outcome) (n
 	return news
 }
 
-// unsharedSessions returns a warning about proxies that do not know each other's sessions, or what the authorization server of another
-// one keeps, although the spec asks for one of them at most: another field manager, such as an autoscaler, has set their number. The
-// number itself is left out, so that scaling up and down is one piece of news.
-func unsharedSessions(o status.Observation) []status.Finding {
-	spec := &o.Server.Spec
-	if o.Deployment == nil || replicasOf(o.Deployment) <= 1 || o.SharedSessions && o.Unshared == "" || len(o.Invalid) > 0 ||
-		spec.Transport == v1beta1.TransportStdio || spec.Replicas != nil && *spec.Replicas > 1 {
-		return nil
+// stopToolHive says how to end what ToolHive does to a child.
+func stopToolHive(v *observed.Snapshot, what string) string {
+	return fmt.Sprintf("%s: ToolHive reconciles this MCPServer as well. Stop ToolHive's operator, then take ownership: %s.",
+		what, annotate(v, v1beta1.AnnotationTake, toolHiveManagers(v)))
+}
+
+// notOurs says why an object is not to be written; it is empty when it may be.
+func notOurs(v *observed.Snapshot, ref apply.ObjectRef) string {
+	live := v.Object(ref)
+	if live == nil || ref.Kind == managers.MCPServer {
+		return ""
 	}
-	message, and := "The proxy's Deployment is scaled to several pods,", " and "
-	if !o.SharedSessions {
-		message, and = message+" but they share no session store; set spec.sessionStorage to redis.", " And "
+	switch verdict := v.CheckOwner(ref, live); {
+	case !verdict.Mine:
+		return verdict.Explain(ref, v.Ask.Exists(cache.NewObjectName(v.Key.Namespace, verdict.Other)), shell.Kubectl)
+	case v.Children[ref].Spoilt && live.GetDeletionTimestamp() == nil:
+		return notWhatItsNameTells(ref)
 	}
-	if o.Unshared != "" {
-		message += and + o.Unshared
-	}
-	return []status.Finding{{
-		Condition: v1beta1.ConditionSessionStorageWarning, Status: metav1.ConditionTrue,
-		Reason: v1beta1.ReasonSessionStorageMissingForReplicas, Message: message,
-	}}
+	return ""
+}
+
+// notWhatItsNameTells says why a ConfigMap that exists is not the one that is wanted, although it has its name and is
+// the MCPServer's. What a pod has read of it cannot be undone by writing to it.
+func notWhatItsNameTells(ref apply.ObjectRef) string {
+	return "its data does not match the digest in its name, so another client wrote it, and Freehold does not use it. " +
+		"To let Freehold create it again: " + shell.Command("kubectl", "delete", "configmap", "-n", ref.Namespace, ref.Name)
 }

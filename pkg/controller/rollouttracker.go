@@ -40,9 +40,6 @@ type Rollout struct {
 	rollout.State
 }
 
-// tierStates are the rollouts of one MCPServer.
-type tierStates struct{ backend, proxy rollout.State }
-
 // publish makes known to metrics an MCPServer's StatefulSet, which may be nil, and how far its rollouts have come, as its status reports
 // them. They are read far more often than they change, so the caches are not searched for them.
 func (s *serverState) publish(set *workload.StatefulSet, backend, proxy rollout.State) {

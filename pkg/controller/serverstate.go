@@ -10,10 +10,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/priorityqueue"
 )
 
@@ -86,26 +86,6 @@ func (s *serverState) notePending(err error, conditions []metav1.Condition) {
 	}
 }
 
-// toldStatus is what a status tells that this process has computed, and that the API server has.
-type toldStatus struct {
-	// known is set once this process has written such a status, or found it written.
-	known bool
-	// contested are the objects of the conflicts that the status reports, and conflicts is how many findings report them. contested is nil
-	// while the status may report a conflict that an earlier operator found and this one has not.
-	contested sets.Set[apply.ObjectRef]
-	conflicts int
-	// take is the digest of the request to take whose end it tells, and missed is set when not all could be taken.
-	take   string
-	missed bool
-}
-
-// published is what others than passes see of a serverState. It is never modified.
-type published struct {
-	tierStates
-	// onDelete is set while the StatefulSet has the update strategy OnDelete.
-	onDelete bool
-}
-
 // serverStates has the states of all MCPServers.
 type serverStates struct {
 	mu sync.Mutex
@@ -131,9 +111,7 @@ func (s *serverStates) drop(key cache.ObjectName) {
 	delete(s.of, key)
 }
 
-// forget ends what is remembered of an MCPServer that is gone.
-func (c *Controller) forget(server cache.ObjectName) {
-	for _, forgetIn := range c.memories {
-		forgetIn(server)
-	}
+// places returns the references of everything that may be made for an MCPServer, with the ConfigMaps that were last wanted.
+func (s *serverState) places(server cache.ObjectName) []apply.ObjectRef {
+	return append(observed.NamedChildren(server), s.configMaps...)
 }

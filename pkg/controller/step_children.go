@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -25,7 +24,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/priorityqueue"
 	"github.com/freehold-dev/freehold/pkg/render"
-	"github.com/freehold-dev/freehold/pkg/shell"
 	"github.com/freehold-dev/freehold/pkg/status"
 	"github.com/freehold-dev/freehold/pkg/workload"
 	"github.com/freehold-dev/freehold/pkg/writers"
@@ -109,28 +107,6 @@ func unmet(intent render.Intent, namespace string, unwritten sets.Set[apply.Obje
 		}
 	}
 	return apply.ObjectRef{}, false
-}
-
-// notOurs says why an object is not to be written; it is empty when it may be.
-func notOurs(v *observed.Snapshot, ref apply.ObjectRef) string {
-	live := v.Object(ref)
-	if live == nil || ref.Kind == managers.MCPServer {
-		return ""
-	}
-	switch verdict := v.CheckOwner(ref, live); {
-	case !verdict.Mine:
-		return verdict.Explain(ref, v.Ask.Exists(cache.NewObjectName(v.Key.Namespace, verdict.Other)), shell.Kubectl)
-	case v.Children[ref].Spoilt && live.GetDeletionTimestamp() == nil:
-		return notWhatItsNameTells(ref)
-	}
-	return ""
-}
-
-// notWhatItsNameTells says why a ConfigMap that exists is not the one that is wanted, although it has its name and is
-// the MCPServer's. What a pod has read of it cannot be undone by writing to it.
-func notWhatItsNameTells(ref apply.ObjectRef) string {
-	return "its data does not match the digest in its name, so another client wrote it, and Freehold does not use it. " +
-		"To let Freehold create it again: " + shell.Command("kubectl", "delete", "configmap", "-n", ref.Namespace, ref.Name)
 }
 
 func writeReplicas(p *pass, do *executor) {
@@ -285,12 +261,12 @@ func toldCapping(server *v1beta1.MCPServer) *metav1.Condition {
 // after waits that grow.
 var capBounds = priorityqueue.Bounds{Shortest: time.Second, Longest: 5 * time.Minute}
 
-// writersOfReplicas returns the writers of replicas that have a number to write.
-func writersOfReplicas(intents []render.Intent) (writers []string) {
-	for _, workload := range inventory.Workloads() {
-		if render.WantedReplicas(intents, workload.Replicas) != nil {
-			writers = append(writers, workload.Replicas)
-		}
+// ofResult returns what to report about what was rendered.
+func ofResult(server *v1beta1.MCPServer, result *render.Result, capped []status.Finding) status.Observation {
+	spec := slices.Concat(notices(result.Notices), findings(result.Warnings, metav1.ConditionFalse))
+	return status.Observation{
+		Notices: withCappings(server, spec, capped),
+		Held:    findings(result.Held, metav1.ConditionFalse),
+		Hashes:  result.Hashes, SharedSessions: result.SharedSessions, Unshared: result.Unshared, URL: render.URL(server),
 	}
-	return writers
 }

@@ -63,9 +63,6 @@ func recoverFailedProxies(p *pass, do *executor) {
 	do.deletePods(recovery.doomed)
 }
 
-// failure of a proxy pod for want of a backend: how often the runner had been started again by then.
-type failure int32
-
 // recovery is what to do about proxies that failed for want of a backend.
 type recovery struct {
 	// failed are those that have not had a new start yet.

@@ -30,37 +30,6 @@ func followRequests(p *pass, do *executor) {
 	p.observation.Requests = p.resolution.findings(complete, contested(p, do), slices.ContainsFunc(p.refused, losesTrack))
 }
 
-// taken is the set of fields that were taken for one request.
-type taken struct {
-	request string
-	fields  map[string]bool
-	// withdrawn is set when the request was seen to be gone and its record is still there: the same asked for meanwhile is
-	// another request.
-	withdrawn bool
-}
-
-// has reports whether a field was taken for a request, and add notes which were.
-func (t *taken) has(digest string, object apply.ObjectRef, path string) bool {
-	return t.request == digest && t.fields[object.String()+path]
-}
-
-func (t *taken) add(digest string, out apply.Outcome) {
-	for _, change := range out.Claims {
-		if change.Cause != apply.CauseTaken {
-			continue
-		}
-		if t.request != digest {
-			*t = taken{request: digest}
-		}
-		if t.fields == nil {
-			t.fields = map[string]bool{}
-		}
-		for _, field := range change.Fields {
-			t.fields[out.Object.String()+field.Path] = true
-		}
-	}
-}
-
 // carryOutTake carries out a request to take fields of the status, which is then written with the rest. Of another request it records
 // what that is about to end, before anything is taken; with that the MCPServer's next pass begins. It forgets a request that is
 // withdrawn. complete means that every object was there and could be looked at.
@@ -109,13 +78,6 @@ func heldOfStatus(p *pass, do *executor) []apply.FieldConflict {
 		klog.FromContext(do.ctx).Error(err, "Cannot tell who holds the status")
 	}
 	return held
-}
-
-// losesTrack reports whether a writer does not know for the moment whether its fields are contested: it lost a race, or got no answer.
-// A write that stays refused is not waited for: nothing says how long an outage lasts.
-func losesTrack(err error) bool {
-	refusal, ok := errors.AsType[*apply.Refusal](err)
-	return ok && refusal.Writer != "" && isMomentary(err)
 }
 
 // contested returns the conflicts that the pass has found, those that a later refusal of the same write has not ended, and what other
@@ -201,14 +163,4 @@ func claimsToTake(v *observed.Snapshot, asked *request.Request, conflicts []*app
 	slices.Sort(took)
 	record.Took = status.List(slices.Compact(took))
 	return record
-}
-
-// conflicts returns the conflicts among refusals.
-func conflicts(refused []error) (found []*apply.ConflictError) {
-	for _, err := range refused {
-		if conflict, ok := errors.AsType[*apply.ConflictError](err); ok {
-			found = append(found, conflict)
-		}
-	}
-	return found
 }

@@ -5,32 +5,21 @@ package controller
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"hash/maphash"
 	"slices"
-	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
-	"github.com/freehold-dev/freehold/pkg/priorityqueue"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/status"
-	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
 // observe collects what the status is computed from, but for the pods. It ends the pass where the namespace is being deleted: everything
@@ -49,11 +38,6 @@ func observe(p *pass, do *executor) bool {
 	o.NoService = !p.HasService()
 	o.LosesSessions = render.LosesSessions(o.ProxyPods, do.config.Options)
 	return true
-}
-
-// namespaceEnds reports whether a write was refused because its namespace is being deleted.
-func namespaceEnds(refusal error) bool {
-	return apierrors.HasStatusCause(refusal, corev1.NamespaceTerminatingCause)
 }
 
 func reportStatus(p *pass, do *executor) {
@@ -141,43 +125,6 @@ func tells(p *pass, o *status.Observation, next *v1beta1.MCPServerStatus) toldSt
 	return now
 }
 
-// isFieldsOwned reports whether a contested field is a part of the condition FieldsOwned.
-func isFieldsOwned(f apply.FieldConflict) bool {
-	return strings.HasPrefix(f.Path, fmt.Sprintf(".status.conditions[type=%q]", v1beta1.ConditionFieldsOwned))
-}
-
-// statusRequest returns a request to write the status, without its Excluded; nil names nothing.
-func statusRequest(t *takingOver, config *toolhivev1beta1ac.MCPServerApplyConfiguration) apply.Request {
-	if config == nil {
-		config = toolhivev1beta1ac.MCPServer(t.Key.Name, t.Key.Namespace)
-	}
-	ref := observed.ServerRef(t.Key)
-	req := apply.Request{Object: ref, Config: runtime.ApplyConfiguration(config), Observed: apply.Observed{Live: t.Object(ref)}}
-	t.inheritServer(managers.Status, &req)
-	return req
-}
-
-// excludedFrom finds the fields that a request to write the status is to leave out. In a status that is left to ToolHive except
-// for one condition it looks at that condition alone.
-func excludedFrom(ctx context.Context, t *takingOver, w apply.Writer, req apply.Request) *apply.Excluded {
-	if !t.reporting {
-		theirs := heldByToolHive(req.Live)
-		req.Yield = func(path fieldpath.Path) bool { return theirs(path) || !isCondition(path, v1beta1.ConditionTakenOver) }
-	}
-	excluded, err := apply.Exclude(w, req, takeover.WholeCondition)
-	if err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot tell what others hold of the status")
-		return &apply.Excluded{}
-	}
-	return excluded
-}
-
-// isCondition reports whether a path is that of a condition, or of a part of one.
-func isCondition(path fieldpath.Path, conditionType string) bool {
-	return takeover.IsCondition(path) &&
-		path[:3].Equals(fieldpath.MakePathOrDie("status", "conditions", fieldpath.KeyByFields("type", conditionType)))
-}
-
 // stored returns the status as the API server has it after a write. What was left out is there as it was before, and no news.
 func stored(out apply.Outcome, written v1beta1.MCPServerStatus) v1beta1.MCPServerStatus {
 	if server, ok := out.Live.(*v1beta1.MCPServer); ok && server != nil {
@@ -201,21 +148,6 @@ func isWorthTelling(o *status.Observation, refused []error, capped int, wait tim
 	return wait == 0, wait
 }
 
-// isNews reports whether a refusal is to be reported to the user by now.
-func isNews(err error) bool {
-	refusal, ok := errors.AsType[*apply.Refusal](err)
-	return ok && refusal.News()
-}
-
-// isUnanswered reports whether a refusal says nothing about what was asked for: another answer may come without any change.
-func isUnanswered(err error) bool {
-	switch apply.ClassOf(err) {
-	case apply.ClassMoved, apply.ClassTransient, apply.ClassForbidden:
-		return true
-	}
-	return false
-}
-
 // observeRefusals adds to an observation what was refused, and what follows from it for the pods and for the report about them.
 func observeRefusals(v *observed.Snapshot, refused []error, observation *status.Observation) {
 	observation.Refusals, observation.Delays = refusals(v, refused)
@@ -227,68 +159,38 @@ func observeRefusals(v *observed.Snapshot, refused []error, observation *status.
 	}
 }
 
-// isMomentary reports whether a refusal should be over when the write is made again, which is at once.
-func isMomentary(err error) bool {
-	class := apply.ClassOf(err)
-	return !isNews(err) && (class == apply.ClassMoved || class == apply.ClassTransient)
+// unsharedSessions returns a warning about proxies that do not know each other's sessions, or what the authorization server of another
+// one keeps, although the spec asks for one of them at most: another field manager, such as an autoscaler, has set their number. The
+// number itself is left out, so that scaling up and down is one piece of news.
+func unsharedSessions(o status.Observation) []status.Finding {
+	spec := &o.Server.Spec
+	if o.Deployment == nil || replicasOf(o.Deployment) <= 1 || o.SharedSessions && o.Unshared == "" || len(o.Invalid) > 0 ||
+		spec.Transport == v1beta1.TransportStdio || spec.Replicas != nil && *spec.Replicas > 1 {
+		return nil
+	}
+	message, and := "The proxy's Deployment is scaled to several pods,", " and "
+	if !o.SharedSessions {
+		message, and = message+" but they share no session store; set spec.sessionStorage to redis.", " And "
+	}
+	if o.Unshared != "" {
+		message += and + o.Unshared
+	}
+	return []status.Finding{{
+		Condition: v1beta1.ConditionSessionStorageWarning, Status: metav1.ConditionTrue,
+		Reason: v1beta1.ReasonSessionStorageMissingForReplicas, Message: message,
+	}}
 }
 
-// isDue reports whether a refusal keeps the spec from being carried out: any but the first of a moment at a generation of the
-// MCPServer that the status reports already.
-func isDue(server *v1beta1.MCPServer, err error) bool {
-	return isNews(err) || server.Status.ObservedGeneration != server.Generation
-}
-
-// concernsPods reports whether pods are not as they should be because of a refusal.
-func concernsPods(server *v1beta1.MCPServer, err error) bool {
-	var refusal *apply.Refusal
-	if !errors.As(err, &refusal) || refusal.Object.Kind != managers.Deployment && refusal.Object.Kind != managers.StatefulSet {
+// isDoubtful reports whether a conflict that the status reports may stand without being known now: the write of the object was forbidden,
+// or this operator has not tried it. About which objects the status of an operator before this one reports conflicts is not known, so any
+// may be one of them.
+func isDoubtful(server *v1beta1.MCPServer, before *toldStatus, refused []error, unattempted []apply.ObjectRef) bool {
+	if !meta.IsStatusConditionFalse(server.Status.Conditions, v1beta1.ConditionFieldsOwned) {
 		return false
 	}
-	if !isDue(server, err) {
-		return false // A race was lost, or an answer, and the spec is unchanged.
-	}
-	conflict, ok := errors.AsType[*apply.ConflictError](err)
-	return !ok || slices.ContainsFunc(conflict.Fields, func(f apply.FieldConflict) bool {
-		return strings.HasPrefix(f.Path, ".spec.template")
+	may := func(ref apply.ObjectRef) bool { return before.contested == nil || before.contested.Has(ref) }
+	return slices.ContainsFunc(unattempted, may) || slices.ContainsFunc(refused, func(err error) bool {
+		refusal, ok := errors.AsType[*apply.Refusal](err)
+		return ok && refusal.Class == apply.ClassForbidden && may(refusal.Object)
 	})
-}
-
-// statusBounds bound how often a status is written again that another process overwrites.
-var statusBounds = priorityqueue.Bounds{Shortest: time.Second, Longest: time.Minute}
-
-// statusBackoff slows down the writes of a status that another process under the name of our field manager writes too: an operator that
-// has lost its lease and does not know it yet, or one of another installation. The API server sees no conflict then, and two that see
-// different things would overwrite each other as fast as they can. A new status is written at once; one that was written before and
-// has been overwritten since, at once the first time, and then after waits that grow.
-type statusBackoff struct {
-	priorityqueue.Wait
-	// written is the fingerprint of the status that this process has written last; 0 for none.
-	written uint64
-}
-
-// again reports whether a status is the one that this process has written last, and is not there any more.
-func (b *statusBackoff) again(server *v1beta1.MCPServer, next v1beta1.MCPServerStatus) bool {
-	return b.written != 0 && b.written == fingerprint(server, next) && b.written != fingerprint(server, server.Status)
-}
-
-var statusSeed = maphash.MakeSeed()
-
-// fingerprint identifies our part of a status, without the times at which its conditions changed: they change with each overwrite.
-func fingerprint(server *v1beta1.MCPServer, of v1beta1.MCPServerStatus) uint64 {
-	config := status.Intent(server, of)
-	owned := v1beta1.OwnedConditions()
-	conditions := config.Status.Conditions[:0]
-	for _, condition := range config.Status.Conditions {
-		if slices.Contains(owned, *condition.Type) {
-			condition.LastTransitionTime = nil
-			conditions = append(conditions, condition)
-		}
-	}
-	config.Status.Conditions = conditions
-	text, err := json.Marshal(config.Status)
-	if err != nil {
-		return 0 // Texts and numbers alone can be encoded.
-	}
-	return maphash.Bytes(statusSeed, text)
 }

@@ -21,13 +21,9 @@ import (
 	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
-// DefaultConfigRolloutsAtOnce is how many MCPServers of a namespace are rolled out at a time for a change of an object that they
-// refer to, when Config names no number.
-const DefaultConfigRolloutsAtOnce = 10
-
 // resumeConfigRollouts gives slots to the MCPServers whose proxies are being replaced when the operator starts, as far as they refer to
 // something: an operator before this one may have begun that.
-func resumeConfigRollouts(c *Controller, s *observed.Scope) {
+func resumeConfigRollouts(c *process, s *observed.Scope) {
 	for name := range observed.NamesIn(s.ServerStore) {
 		if !c.caches.Serves(name) {
 			continue
@@ -92,13 +88,13 @@ func keepsTemplate(p *pass, do *executor, deployment *workload.Deployment, templ
 			return false
 		}
 	}
-	return do.applier.Unchanged(do.clients.writer(template.Writer, template.Kind), do.foresee(template))
+	return do.applier.Unchanged(do.clients.writer(template.Writer, template.Kind), foresee(p, do, template))
 }
 
 // foresee returns the request with which the pass would write an intent.
-func (x *executor) foresee(intent *render.Intent) apply.Request {
-	req := requestOf(x.pass, intent)
-	x.complete(intent.Writer, &req)
+func foresee(p *pass, do *executor, intent *render.Intent) apply.Request {
+	req := requestOf(p, intent)
+	do.complete(intent.Writer, &req)
 	return req
 }
 
@@ -121,7 +117,7 @@ func proxyRefusal(p *pass, do *executor, template *render.Intent) (stands bool, 
 		if managers.CountsReplicas(intent.Writer) || intent.Child != template.Child && !slices.Contains(template.DependsOn, render.ObjectRef{Kind: intent.Kind, Name: intent.Name}) {
 			continue
 		}
-		req := do.foresee(intent)
+		req := foresee(p, do, intent)
 		if stands, refusal = do.applier.LastRefusal(do.clients.writer(intent.Writer, intent.Kind), req); refusal != nil {
 			return stands && req.Take == nil, refusal
 		}

@@ -24,21 +24,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
-// TakeoverMode says whether and how Freehold takes over MCPServers of ToolHive.
-type TakeoverMode string
-
-const (
-	// TakeoverAuto takes them over.
-	TakeoverAuto TakeoverMode = "auto"
-	// TakeoverManual takes over those that are annotated with v1beta1.AnnotationTakeover.
-	TakeoverManual TakeoverMode = "manual"
-	// TakeoverOff leaves them alone, their deletion included.
-	TakeoverOff TakeoverMode = "off"
-)
-
-// DefaultTakeoversAtOnce is how many MCPServers of a namespace are taken over at a time, when Config names no number.
-const DefaultTakeoversAtOnce = 3
-
 // takingOver decides what one pass does about objects that ToolHive has made.
 //
 // It remembers nothing: an object is still ToolHive's as long as a manager of ToolHive has an entry on it and our main
@@ -122,12 +107,6 @@ func isWithToolHive(conflict *apply.ConflictError) bool {
 	return slices.ContainsFunc(conflict.Fields, func(f apply.FieldConflict) bool {
 		return slices.ContainsFunc(f.Owners, takeover.FromToolHive)
 	})
-}
-
-// stopToolHive says how to end what ToolHive does to a child.
-func stopToolHive(v *observed.Snapshot, what string) string {
-	return fmt.Sprintf("%s: ToolHive reconciles this MCPServer as well. Stop ToolHive's operator, then take ownership: %s.",
-		what, annotate(v, v1beta1.AnnotationTake, toolHiveManagers(v)))
 }
 
 // countUntaken returns how many children are still ToolHive's.
@@ -345,4 +324,8 @@ func untold(server *v1beta1.MCPServer) bool {
 	conditions := server.Status.Conditions
 	return len(conditions) > 0 && meta.FindStatusCondition(conditions, v1beta1.ConditionSpecValid) == nil &&
 		managers.Owns(server, managers.Status, "status")
+}
+
+func takenOver(server *v1beta1.MCPServer) *metav1.Condition {
+	return meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionTakenOver)
 }

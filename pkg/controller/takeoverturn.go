@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
@@ -26,16 +25,12 @@ import (
 const leftAsItIs = "ToolHive manages this MCPServer, and Freehold leaves it as it is"
 
 // resumeTakeovers gives the takeovers of a scope that were begun their slots, before others may begin.
-func resumeTakeovers(c *Controller, s *observed.Scope) {
+func resumeTakeovers(c *process, s *observed.Scope) {
 	for name := range observed.NamesIn(s.ServerStore) {
 		if server := c.caches.Server(name); server != nil && takeover.UnderWay(server) {
 			c.takeovers.hold(name, turnProgress{generation: -1})
 		}
 	}
-}
-
-func takenOver(server *v1beta1.MCPServer) *metav1.Condition {
-	return meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionTakenOver)
 }
 
 // admission is whether a pass may go on with an MCPServer.
@@ -151,9 +146,6 @@ func (t *takingOver) useOfSlot(refused []error) slotUse {
 	}
 	return slotHeld
 }
-
-// endures reports whether a refusal does not go away by itself.
-func endures(refusal error) bool { return !apply.Policies()[apply.ClassOf(refusal)].Passes }
 
 // progressOfTakeover returns how far the takeover has come.
 func progressOfTakeover(v *observed.Snapshot) turnProgress {

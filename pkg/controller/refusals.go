@@ -1,0 +1,130 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controller
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/controller/observed"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/status"
+)
+
+// isNews reports whether a refusal is to be reported to the user by now.
+func isNews(err error) bool {
+	refusal, ok := errors.AsType[*apply.Refusal](err)
+	return ok && refusal.News()
+}
+
+// isUnanswered reports whether a refusal says nothing about what was asked for: another answer may come without any change.
+func isUnanswered(err error) bool {
+	switch apply.ClassOf(err) {
+	case apply.ClassMoved, apply.ClassTransient, apply.ClassForbidden:
+		return true
+	}
+	return false
+}
+
+// isMomentary reports whether a refusal should be over when the write is made again, which is at once.
+func isMomentary(err error) bool {
+	class := apply.ClassOf(err)
+	return !isNews(err) && (class == apply.ClassMoved || class == apply.ClassTransient)
+}
+
+// isDue reports whether a refusal keeps the spec from being carried out: any but the first of a moment at a generation of the
+// MCPServer that the status reports already.
+func isDue(server *v1beta1.MCPServer, err error) bool {
+	return isNews(err) || server.Status.ObservedGeneration != server.Generation
+}
+
+// concernsPods reports whether pods are not as they should be because of a refusal.
+func concernsPods(server *v1beta1.MCPServer, err error) bool {
+	var refusal *apply.Refusal
+	if !errors.As(err, &refusal) || refusal.Object.Kind != managers.Deployment && refusal.Object.Kind != managers.StatefulSet {
+		return false
+	}
+	if !isDue(server, err) {
+		return false // A race was lost, or an answer, and the spec is unchanged.
+	}
+	conflict, ok := errors.AsType[*apply.ConflictError](err)
+	return !ok || slices.ContainsFunc(conflict.Fields, func(f apply.FieldConflict) bool {
+		return strings.HasPrefix(f.Path, ".spec.template")
+	})
+}
+
+// namespaceEnds reports whether a write was refused because its namespace is being deleted.
+func namespaceEnds(refusal error) bool {
+	return apierrors.HasStatusCause(refusal, corev1.NamespaceTerminatingCause)
+}
+
+// losesTrack reports whether a writer does not know for the moment whether its fields are contested: it lost a race, or got no answer.
+// A write that stays refused is not waited for: nothing says how long an outage lasts.
+func losesTrack(err error) bool {
+	refusal, ok := errors.AsType[*apply.Refusal](err)
+	return ok && refusal.Writer != "" && isMomentary(err)
+}
+
+// conflicts returns the conflicts among refusals.
+func conflicts(refused []error) (found []*apply.ConflictError) {
+	for _, err := range refused {
+		if conflict, ok := errors.AsType[*apply.ConflictError](err); ok {
+			found = append(found, conflict)
+		}
+	}
+	return found
+}
+
+// endures reports whether a refusal does not go away by itself.
+func endures(refusal error) bool { return !apply.Policies()[apply.ClassOf(refusal)].Passes }
+
+// refusals turns refused writes into conditions. Delays are those that pass by themselves as a rule and have not so far.
+// One that has only just begun is left to logs and metrics.
+func refusals(v *observed.Snapshot, refused []error) (found, delays []status.Finding) {
+	for _, err := range refused {
+		refusal, ok := errors.AsType[*apply.Refusal](err)
+		if !ok || !refusal.News() {
+			continue
+		}
+		passes := apply.Policies()[refusal.Class].Passes
+		f := status.Finding{
+			Condition: v1beta1.ConditionApplied, Status: metav1.ConditionFalse, Reason: refusalReasons[refusal.Class],
+			Message: fmt.Sprintf("%s: %s", refusal.Object, refusal.Reason),
+		}
+		if passes {
+			f.Message = delayed(refusal)
+			delays = append(delays, f)
+			continue
+		}
+		if refusal.Class == apply.ClassConflict || refusal.Class == apply.ClassForeign {
+			f.Condition = v1beta1.ConditionFieldsOwned
+		}
+		if conflict, ok := errors.AsType[*apply.ConflictError](err); ok {
+			f.Message = describe(v, conflict)
+		}
+		found = append(found, f)
+	}
+	return found, delays
+}
+
+// refusalReasons are the reasons of the conditions that report refused writes, one for each class.
+var refusalReasons = map[apply.Class]string{
+	apply.ClassConflict:  v1beta1.ReasonFieldManagerConflict,
+	apply.ClassForeign:   v1beta1.ReasonObjectNotOurs,
+	apply.ClassStale:     v1beta1.ReasonNewerSource,
+	apply.ClassMoved:     v1beta1.ReasonObjectChanging,
+	apply.ClassInvalid:   v1beta1.ReasonInvalid,
+	apply.ClassTerminal:  v1beta1.ReasonUnappliable,
+	apply.ClassForbidden: v1beta1.ReasonForbidden,
+	apply.ClassGone:      v1beta1.ReasonObjectTerminating,
+	apply.ClassTransient: v1beta1.ReasonRetrying,
+}
