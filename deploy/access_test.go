@@ -82,16 +82,6 @@ func TestOperatorMayDoWhatItsWritersNeed(t *testing.T) {
 	for _, resource := range counted {
 		allow(toolhive.GroupName, resource, "list", "watch")
 	}
-	// Waited for where they are not installed.
-	var optional []string
-	for _, config := range managers.Configs() {
-		optional = append(optional, config.GroupVersionResource().GroupResource().String())
-	}
-	for _, resource := range counted {
-		optional = append(optional, resource+"."+toolhive.GroupName)
-	}
-	slices.Sort(optional)
-	want[permission{"apiextensions.k8s.io", "customresourcedefinitions", "watch", strings.Join(optional, ",")}] = true
 	// Observed, and deleted for a restart that is not to wait.
 	allow("", "pods", "list", "watch", "delete")
 	allow("", "pods/eviction", "create")

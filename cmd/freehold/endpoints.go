@@ -16,7 +16,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 
-	"github.com/freehold-dev/freehold/pkg/guard"
+	"github.com/freehold-dev/freehold/pkg/metricsserver"
 )
 
 // readHeaderTimeout bounds how long a client of the endpoints may take to ask.
@@ -25,7 +25,7 @@ const readHeaderTimeout = 10 * time.Second
 // serveEndpoints serves health and metrics until the context ends. alive returns why this process should be restarted,
 // if it should; the reviewer decides which users may read secure metrics.
 func serveEndpoints(
-	ctx context.Context, group *errgroup.Group, o *options, alive func(*http.Request) error, reviewer guard.Reviewer,
+	ctx context.Context, group *errgroup.Group, o *options, alive func(*http.Request) error, reviewer metricsserver.Reviewer,
 ) error {
 	health := http.NewServeMux()
 	check := func(w http.ResponseWriter, r *http.Request) {
@@ -48,7 +48,7 @@ func serveEndpoints(
 		if secure, err = metricsTLS(ctx, o); err != nil {
 			return fmt.Errorf("no certificate for the metrics: %w", err)
 		}
-		handler = guard.Protect(figures, reviewer)
+		handler = metricsserver.Protect(figures, reviewer)
 	}
 	serve(ctx, group, "health", o.healthAddress, health, nil)
 	serve(ctx, group, "metrics", o.metricsAddress, handler, secure)
@@ -58,9 +58,9 @@ func serveEndpoints(
 // metricsTLS returns TLS with the certificate that was given, or one of this process's own.
 func metricsTLS(ctx context.Context, o *options) (*tls.Config, error) {
 	if o.metricsCertificates != "" {
-		return guard.FromDirectory(ctx, o.metricsCertificates)
+		return metricsserver.FromDirectory(ctx, o.metricsCertificates)
 	}
-	return guard.SelfSigned(ctx, "freehold-metrics", "localhost")
+	return metricsserver.SelfSigned(ctx, "freehold-metrics", "localhost")
 }
 
 // serve serves a handler, by TLS if it is given how.

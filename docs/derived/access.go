@@ -53,8 +53,6 @@ func clusterRights(children []*inventory.Child, configs []managers.Config) []rig
 			"Reports, where ToolHive's operator does not write them."),
 		may(toolhive.GroupName, resources(counted), "list watch",
 			"What else refers to these is counted before one that is being deleted goes."),
-		may("apiextensions.k8s.io", "customresourcedefinitions", "watch",
-			"Reports when a missing kind is installed. Only the CRDs of the kinds that the operator reads.").only(definitions...),
 	}
 	for of, resources := range byVersion(children) {
 		for _, resource := range resources {

@@ -35,7 +35,7 @@ import (
 // Workers is how many configs are worked on at a time. There are few, and nothing waits for them.
 const Workers = 2
 
-// QueueOfConfigs is the workqueue, as metrics name it.
+// QueueName is the workqueue, as metrics name it.
 const QueueName = "config"
 
 // listAgain is when to list again the objects that keep one from being deleted and that no cache shows.
@@ -47,7 +47,7 @@ type configKey struct {
 	cache.ObjectName
 }
 
-// configKeeper validates the objects that MCPServers refer to, lists the members of groups, and writes the status and the finalizer
+// Controller validates the objects that MCPServers refer to, lists the members of groups, and writes the status and the finalizer
 // of both. It has its own queue and works on one object at a time: the status of such an object depends on no MCPServer's children.
 type Controller struct {
 	config    Config
@@ -88,6 +88,7 @@ const (
 	catchUpCheck = time.Second
 )
 
+// New returns a controller whose handlers are added to the caches, which must not have started.
 func New(config Config) (*Controller, error) {
 	k := &Controller{
 		config:  config,
@@ -96,10 +97,13 @@ func New(config Config) (*Controller, error) {
 		owners:  map[configKey]ConfigOwner{}, told: map[configKey]string{},
 	}
 	k.referrers = newReferrers(config.Dynamic, config.Servers.Discovery(), k.Queue.Add, k.wakeGroups)
-	return k, k.addHandlers()
+	if err := k.addHandlers(); err != nil {
+		return nil, err
+	}
+	return k, nil
 }
 
-// unwritten remembers since when the API server has not taken the status of an object that MCPServers refer to. What is new in that
+// pendingSince remembers since when the API server has not taken the status of an object that MCPServers refer to. What is new in that
 // status is new since then: otherwise each pass would have another status, and send it at once although the last one was refused.
 type pendingSince struct {
 	times sync.Map // apply.ObjectRef -> time.Time
@@ -203,7 +207,7 @@ func (k *Controller) Next(ctx, watching context.Context) bool {
 	return true
 }
 
-// configPass is one look at an object that MCPServers refer to.
+// pass is one look at an object that MCPServers refer to.
 type pass struct {
 	*Controller
 	row   *managers.Config
@@ -275,7 +279,7 @@ func (p *pass) note(ctx context.Context, owner ConfigOwner) {
 	}
 }
 
-// keep writes the finalizer and the status, or gives the finalizer up.
+// own writes the finalizer and the status, or gives the finalizer up.
 func (p *pass) keep(ctx context.Context) error {
 	if p.live.GetDeletionTimestamp() != nil {
 		return p.finish(ctx)

@@ -5,9 +5,7 @@ package controller
 
 import (
 	"slices"
-	"strings"
 	"testing"
-	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
@@ -67,37 +64,4 @@ func TestUnwatchedNamespace(t *testing.T) {
 		}
 		o.expect(nil, "an MCPServer in another namespace")
 	})
-}
-
-// What is held of an MCPServer is all there is to it, and what others have alike is the same text.
-func TestSlimServersKeepAllAndShareTexts(t *testing.T) {
-	decoded := func() *v1beta1.MCPServer {
-		server := newServer("web")
-		server.ManagedFields = []metav1.ManagedFieldsEntry{{
-			Manager: strings.Clone("team"), Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: strings.Clone("v1"),
-			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(strings.Clone(`{"f:spec":{}}`)),
-		}}
-		server.Status.Conditions = []metav1.Condition{{Type: strings.Clone("Ready"), Status: metav1.ConditionTrue, Message: strings.Clone("well")}}
-		return server
-	}
-	texts := observed.NewTexts()
-	var held []*v1beta1.MCPServer
-	for range 2 {
-		got, err := texts.Slim(decoded())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(decoded(), got); diff != "" {
-			t.Errorf("something else is held (-want +got):\n%s", diff)
-		}
-		held = append(held, got.(*v1beta1.MCPServer))
-	}
-	for what, of := range map[string]func(*v1beta1.MCPServer) string{
-		"message": func(s *v1beta1.MCPServer) string { return s.Status.Conditions[0].Message },
-		"fields":  func(s *v1beta1.MCPServer) string { return s.ManagedFields[0].FieldsV1.GetRawString() },
-	} {
-		if unsafe.StringData(of(held[0])) != unsafe.StringData(of(held[1])) {
-			t.Errorf("the %s is held twice", what)
-		}
-	}
 }

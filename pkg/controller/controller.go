@@ -10,12 +10,11 @@ import (
 	"sync"
 	"time"
 
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
@@ -75,7 +74,10 @@ func New(config Config) (*Controller, error) {
 		return nil, err
 	}
 	c.memories = []func(server cache.ObjectName){c.configMaps.Release, c.takeovers.release, c.configRollouts.release, c.forgetRequests, c.states.drop}
-	return c, c.addHandlers()
+	if err := c.addHandlers(); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // Conflicts returns the standing conflicts with other field managers.

@@ -5,7 +5,6 @@ package controller
 
 import (
 	"errors"
-	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -24,8 +23,6 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/configcontroller"
-	"github.com/freehold-dev/freehold/pkg/configs"
-	"github.com/freehold-dev/freehold/pkg/controller/observed"
 )
 
 // shard makes an operator work for the MCPServers of one value of a label.
@@ -173,42 +170,6 @@ func (o *operating) tempt() {
 	for range 3 {
 		change(o.apiServer, "web", func(d *appsv1.Deployment) { d.Labels["foreign"] = d.ResourceVersion })
 		o.rest()
-	}
-}
-
-// Of an MCPServer of another operator the cache keeps what it refers to, whatever that is, and who it is.
-func TestWhatIsKeptOfAnotherOperatorsMCPServer(t *testing.T) {
-	server := newServer("web")
-	server.UID, server.ResourceVersion, server.Generation = "uid", "7", 3
-	server.Labels = map[string]string{"shard": "b"}
-	server.Spec.Args = []string{"many"}
-	server.Status.Message = "long"
-	server.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "team"}}
-	spec := reflect.ValueOf(&server.Spec).Elem()
-	var refs []string
-	for i := range spec.NumField() {
-		field := spec.Type().Field(i)
-		if !strings.HasSuffix(field.Name, "Ref") {
-			continue
-		}
-		refs = append(refs, field.Name)
-		made := reflect.New(field.Type.Elem())
-		made.Elem().FieldByName("Name").SetString(strings.ToLower(field.Name))
-		spec.Field(i).Set(made)
-	}
-	if len(refs) < 8 {
-		t.Fatalf("an MCPServer refers to %v", refs)
-	}
-	got := observed.OutlineOf(server)
-	if diff := cmp.Diff(configs.Of(&server.Spec), configs.Of(&got.Spec)); diff != "" {
-		t.Errorf("it refers to something else (-want +got):\n%s", diff)
-	}
-	got.Spec = v1beta1.MCPServerSpec{}
-	want := &v1beta1.MCPServer{ObjectMeta: metav1.ObjectMeta{
-		Name: "web", Namespace: "shop", UID: "uid", ResourceVersion: "7", Generation: 3, Labels: map[string]string{"shard": "b"},
-	}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("what is kept (-want +got):\n%s", diff)
 	}
 }
 

@@ -51,6 +51,8 @@ type reads struct {
 	continued map[string]int
 	// unserved counts, by informer, the lists of a kind that the API server does not serve.
 	unserved map[string]int
+	// missing is when such a list was refused first.
+	missing map[string]time.Time
 	// edits counts the writes of MCPServers, and of what they refer to, by others, by namespace.
 	edits map[string]int
 	// deletions counts the deletions of configs by others, by namespace, and listed the lists of what may refer to them.
@@ -76,14 +78,16 @@ const mostMissed = 4
 // the write was sent, or have no label while its MCPServer is taken over or deleted.
 const mostReadAgain = 2
 
-// mostUnserved is how often an operator may list a kind that the API server does not serve: once, and after its definition has been
-// installed or deleted a few times more, until the API server has caught up.
-const mostUnserved = 8
+// mostUnserved is how often an operator may list a kind that the API server does not serve, besides once in unservedGap.
+const (
+	mostUnserved = 8
+	unservedGap  = 45 * time.Second
+)
 
 func newReads(runs []Run) *reads {
 	return &reads{
 		runs: runs, filled: map[string]int{}, begun: map[string]time.Time{}, givenUp: map[string]int{},
-		continued: map[string]int{}, unserved: map[string]int{}, edits: map[string]int{},
+		continued: map[string]int{}, unserved: map[string]int{}, missing: map[string]time.Time{}, edits: map[string]int{},
 		deletions: map[string]int{}, listed: map[childID]int{},
 		single: map[childID][]*audit.Event{}, writes: map[childID]int{}, missed: map[childID]int{},
 	}
@@ -107,9 +111,6 @@ func (r *reads) counts(e *audit.Event) bool {
 // judge tells why a read should not have been; it returns "" when it is all right.
 func (r *reads) judge(e *audit.Event) string {
 	if e.Group == "coordination.k8s.io" && e.Resource == "leases" && e.Verb == "get" {
-		return ""
-	}
-	if watchesDefinition(e) {
 		return ""
 	}
 	if _, owned := kindOf(e); !owned && !observed[schema.GroupResource{Group: e.Group, Resource: e.Resource}] {
@@ -141,7 +142,11 @@ func (r *reads) judge(e *audit.Event) string {
 		r.continued[informer]++
 	}
 	if e.Verb == "list" && e.Code == http.StatusNotFound {
-		if r.unserved[informer]++; r.unserved[informer] > mostUnserved*len(r.running(e)) {
+		if _, begun := r.missing[informer]; !begun {
+			r.missing[informer] = e.Received
+		}
+		most := mostUnserved + int(e.Received.Sub(r.missing[informer])/unservedGap)
+		if r.unserved[informer]++; r.unserved[informer] > most*len(r.running(e)) {
 			return fmt.Sprintf("the %dth list of a kind that is not served", r.unserved[informer])
 		}
 	}
@@ -172,13 +177,6 @@ func (r *reads) judge(e *audit.Event) string {
 		return "a watch that fills no informer and continues none"
 	}
 	return ""
-}
-
-// watchesDefinition tells whether a request is to find out when a kind is served that the operator observes.
-func watchesDefinition(e *audit.Event) bool {
-	resource, group, _ := strings.Cut(e.Name, ".")
-	return e.Verb == "watch" && e.Group == "apiextensions.k8s.io" && e.Resource == "customresourcedefinitions" &&
-		observed[schema.GroupResource{Group: group, Resource: resource}]
 }
 
 // wrote tells of a write of a child by the operator.

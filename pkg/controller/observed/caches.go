@@ -77,6 +77,7 @@ type childKey struct {
 
 func keyOf(child *inventory.Child) childKey { return childKey{child.Kind, child.Selector} }
 
+// NewCaches returns the caches of the namespaces to watch, none for all. They have not started.
 func NewCaches(
 	core kubernetes.Interface, servers versioned.Interface,
 	namespaces []string, resync time.Duration, reduce *Reducer, selects func(server *v1beta1.MCPServer) bool, now clock.PassiveClock,
@@ -109,7 +110,7 @@ func newScope(
 		toolhive:  toolhiveinformers.NewSharedInformerFactoryWithOptions(servers, resync, toolhiveinformers.WithNamespace(namespace)),
 	}
 	s.ServerStore = s.toolhive.Toolhive().V1beta1().MCPServers().Informer()
-	if err := s.ServerStore.SetTransform(Surviving(reduceServers(NewTexts(), selects))); err != nil {
+	if err := s.ServerStore.SetTransform(Surviving(reduceServers(newTexts(), selects))); err != nil {
 		return nil, fmt.Errorf("cannot watch MCPServers: %w", err)
 	}
 	if err := s.ServerStore.AddIndexers(cache.Indexers{ServersByReference: referencesOfServer}); err != nil {
@@ -328,6 +329,7 @@ func (c *Caches) Child(ref apply.ObjectRef) *Child {
 // Holds reports whether there is an object that has the name of a child.
 func (c *Caches) Holds(ref apply.ObjectRef) bool { return c.Item(ref) != nil }
 
+// Item returns what the cache holds of an object; nil for nothing.
 func (c *Caches) Item(ref apply.ObjectRef) any {
 	store := c.Store(ref)
 	if store == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
-// kept is a child as a cache holds it. There are ten of each MCPServer, so each is small: its metadata is none of the API's structs,
+// Compact is a child as a cache holds it. There are ten of each MCPServer, so each is small: its metadata is none of the API's structs,
 // most of whose fields would be empty, nor of their maps, and equal parts of many objects are stored once. A pass converts it to a child
 // for as long as it runs.
 type Compact struct {
@@ -29,7 +29,7 @@ type Compact struct {
 	more any
 }
 
-// keep converts a child to the form in a cache.
+// compactOf converts a child to the form in a cache.
 func compactOf(from *Child) *Compact {
 	k := &Compact{compactMeta: compactMetaOf(from.Object), state: from.State, spoilt: from.Spoilt}
 	k.state.Object = nil
@@ -82,7 +82,7 @@ func wantedOf(kind schema.GroupKind) *wantedField {
 	return nil
 }
 
-// keptMeta is the metadata that is kept of an object.
+// compactMeta is the metadata that is kept of an object.
 type compactMeta struct {
 	namespace           unique.Handle[string]
 	name, version       string
@@ -94,7 +94,7 @@ type compactMeta struct {
 	entries             []compactEntry
 }
 
-// keptOwner is an owner reference.
+// compactOwner is an owner reference.
 type compactOwner struct {
 	apiVersion, kind, name string
 	uid                    types.UID
@@ -122,7 +122,7 @@ func (f flag) whole() *bool {
 	return &set
 }
 
-// keptEntry is an entry of managedFields. Most objects of a kind have the same ones, but for the times.
+// compactEntry is an entry of managedFields. Most objects of a kind have the same ones, but for the times.
 type compactEntry struct {
 	manager unique.Handle[compactManager]
 	time    *metav1.Time
@@ -200,7 +200,7 @@ func (k *compactMeta) GetObjectMeta() metav1.Object {
 	return seen
 }
 
-// keptIdentity makes owner references when a handler asks for them. Informers ask for its name several times for each event.
+// compactIdentity makes owner references when a handler asks for them. Informers ask for its name several times for each event.
 type compactIdentity struct {
 	metav1.ObjectMeta
 	of *compactMeta

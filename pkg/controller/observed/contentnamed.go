@@ -32,7 +32,7 @@ func serverOfConfig(obj any) ([]string, error) {
 	return keys, nil
 }
 
-// configs returns the ConfigMaps that have the name of a RunConfig or an inline policy of an MCPServer, in the order of
+// ContentNamed returns the ConfigMaps that have the name of a RunConfig or an inline policy of an MCPServer, in the order of
 // their names.
 func (c *Caches) ContentNamed(server cache.ObjectName) []apply.ObjectRef {
 	s := c.Scope(server.Namespace)

@@ -5,6 +5,7 @@ package observed
 
 import "k8s.io/client-go/tools/cache"
 
+// OnEvery returns a handler that calls wake with the object of every event.
 func OnEvery(wake func(obj any)) cache.ResourceEventHandlerFuncs {
 	return cache.ResourceEventHandlerFuncs{
 		AddFunc:    wake,

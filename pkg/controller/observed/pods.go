@@ -26,6 +26,7 @@ import (
 // byController indexes pods and ReplicaSets by the UID of their controller.
 const byController = "controller"
 
+// ControllerUID is a cache.IndexFunc.
 func ControllerUID(obj any) ([]string, error) {
 	var uid types.UID
 	switch dependent := obj.(type) {
@@ -44,7 +45,7 @@ func ControllerUID(obj any) ([]string, error) {
 	return []string{string(uid)}, nil
 }
 
-// slim is a cache.TransformFunc for pods and for the ReplicaSets between them and their Deployments: a cache holds a *workload.Pod or a
+// ReduceDependent is a cache.TransformFunc for pods and for the ReplicaSets between them and their Deployments: a cache holds a *workload.Pod or a
 // replicaSet.
 func ReduceDependent(obj any) (any, error) {
 	switch whole := obj.(type) {
@@ -87,6 +88,7 @@ func RevisionOf(object metav1.Object) int {
 	return revision
 }
 
+// ReducedReplicaSet returns what a cache keeps of a ReplicaSet.
 func ReducedReplicaSet(set *appsv1.ReplicaSet) ReplicaSet {
 	parts := make([]string, setConfigMaps)
 	parts[setNamespace], parts[setName] = set.Namespace, set.Name
@@ -277,6 +279,7 @@ func (s *Scope) WatchPods(wake func(server cache.ObjectName)) error {
 // PodKind is the kind of the objects that are deleted for an immediate restart.
 var PodKind = schema.GroupKind{Kind: "Pod"}
 
+// PodRef returns the reference of a pod.
 func PodRef(pod *workload.Pod) apply.ObjectRef {
 	return apply.NewObjectRef(PodKind, pod.Namespace, pod.Name)
 }

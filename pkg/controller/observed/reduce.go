@@ -25,7 +25,7 @@ import (
 
 // Child is what is known of an object in the place of an MCPServer's child: what decides whether writers have work on
 // it, its owner, and, for a workload, what rollouts and pruning depend on. The object itself is read from the API
-// server where ownership is edited or explained. A cache holds it as kept.
+// server where ownership is edited or explained. A cache holds it as a Compact.
 type Child struct {
 	apply.State
 	// Spoilt reports that the object is named by its content and has another one.
@@ -119,7 +119,7 @@ func only(values map[string]string, keys []string) (kept map[string]string) {
 	return kept
 }
 
-// essence returns what is kept of an object: of a workload or a ServiceAccount the struct in package workload, of others the metadata.
+// ReducedObject returns what is kept of an object: of a workload or a ServiceAccount the struct in package workload, of others the metadata.
 func ReducedObject(kind schema.GroupKind, object metav1.Object) metav1.Object {
 	meta := identity(object)
 	meta.Labels, meta.Annotations = only(object.GetLabels(), keptLabels), only(object.GetAnnotations(), keptAnnotations)

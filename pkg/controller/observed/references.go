@@ -33,6 +33,7 @@ func referencesOfServer(obj any) (keys []string, _ error) {
 	return keys, nil
 }
 
+// ReferenceKey returns the key of an object in the index ServersByReference.
 func ReferenceKey(kind, namespace, name string) string { return kind + "/" + namespace + "/" + name }
 
 // configInformers returns those of all kinds that MCPServers refer to.

@@ -28,18 +28,18 @@ func Selecting(selector labels.Selector) func(server *v1beta1.MCPServer) bool {
 	}
 }
 
-// slimServers is a cache.TransformFunc for MCPServers.
+// reduceServers is a cache.TransformFunc for MCPServers.
 func reduceServers(texts *texts, selects func(server *v1beta1.MCPServer) bool) cache.TransformFunc {
 	return func(obj any) (any, error) {
 		if server, ok := obj.(*v1beta1.MCPServer); ok && !selects(server) {
-			return OutlineOf(server), nil
+			return outlineOf(server), nil
 		}
-		return texts.Slim(obj)
+		return texts.slimServer(obj)
 	}
 }
 
-// OutlineOf returns what is kept of an MCPServer that another operator works for.
-func OutlineOf(server *v1beta1.MCPServer) *v1beta1.MCPServer {
+// outlineOf returns what is kept of an MCPServer that another operator works for.
+func outlineOf(server *v1beta1.MCPServer) *v1beta1.MCPServer {
 	meta := identity(server)
 	meta.Labels = server.Labels
 	return &v1beta1.MCPServer{ObjectMeta: meta, Spec: configs.References(&server.Spec)}

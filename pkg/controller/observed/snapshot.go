@@ -21,7 +21,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
-// view is what one pass decides on: an MCPServer and its children, all of one moment, except for the pass's own writes since.
+// Snapshot is what one pass decides on: an MCPServer and its children, all of one moment, except for the pass's own writes since.
 // Decisions are functions of it, and of the outcomes of the writes before them.
 type Snapshot struct {
 	Key cache.ObjectName
@@ -34,11 +34,11 @@ type Snapshot struct {
 	Children map[apply.ObjectRef]*Child
 	// Pods has those of the two workloads, by the UIDs of these.
 	Pods map[types.UID][]*workload.Pod
-	// around answers rare questions.
+	// Ask answers rare questions.
 	Ask Queries
 }
 
-// surroundings answer what a view leaves out, since it would cost too much to collect it for each.
+// Queries answer what a snapshot leaves out, since it would cost too much to collect it for each.
 type Queries interface {
 	// ReplicaSets returns the ReplicaSets that a Deployment controls.
 	ReplicaSets(namespace string, deployment types.UID) []ReplicaSet
@@ -50,7 +50,7 @@ type Queries interface {
 	Exists(key cache.ObjectName) bool
 }
 
-// look collects what a pass over an MCPServer decides on. unlabelled has the objects in places of children that no informer shows.
+// Snapshot collects what a pass over an MCPServer decides on. unlabelled has the objects in places of children that no informer shows.
 func (c *Caches) Snapshot(server *v1beta1.MCPServer, now time.Time, places []apply.ObjectRef, unlabelled func(ref apply.ObjectRef) *Child) *Snapshot {
 	key := cache.MetaObjectToName(server)
 	v := &Snapshot{
@@ -115,10 +115,12 @@ func (v *Snapshot) Existing() iter.Seq2[apply.ObjectRef, metav1.Object] {
 	}
 }
 
+// DeploymentRef returns the reference of the MCPServer's Deployment, there or not.
 func (v *Snapshot) DeploymentRef() apply.ObjectRef {
 	return inventory.Proxy.Ref(v.Key.Namespace, v.Key.Name)
 }
 
+// StatefulSetRef returns the reference of the MCPServer's StatefulSet, there or not.
 func (v *Snapshot) StatefulSetRef() apply.ObjectRef {
 	return inventory.Backend.Ref(v.Key.Namespace, v.Key.Name)
 }
@@ -196,6 +198,7 @@ func (v *Snapshot) IsOwned(ref apply.ObjectRef, live metav1.Object) bool {
 	return v.CheckOwner(ref, live).Mine
 }
 
+// CheckOwner says whose an object is that has the name of a child.
 func (v *Snapshot) CheckOwner(ref apply.ObjectRef, live metav1.Object) inventory.Verdict {
 	owner := inventory.Owner{
 		Server: v.Server,
@@ -209,7 +212,7 @@ func (v *Snapshot) CheckOwner(ref apply.ObjectRef, live metav1.Object) inventory
 	return owner.Whose(ref.Kind, live)
 }
 
-// fixed returns the references of all objects that may be created for an MCPServer, except those named by their content.
+// NamedChildren returns the references of all objects that may be created for an MCPServer, except those named by their content.
 func NamedChildren(server cache.ObjectName) []apply.ObjectRef {
 	var refs []apply.ObjectRef
 	for _, child := range inventory.Children() {
@@ -220,6 +223,7 @@ func NamedChildren(server cache.ObjectName) []apply.ObjectRef {
 	return refs
 }
 
+// ServerRef returns the reference of an MCPServer.
 func ServerRef(key cache.ObjectName) apply.ObjectRef {
 	return apply.NewObjectRef(managers.MCPServer, key.Namespace, key.Name)
 }

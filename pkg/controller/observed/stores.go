@@ -31,13 +31,13 @@ import (
 type ListFailure int32
 
 const (
-	// Listable: they can be, or nothing is known yet.
+	// Listable means that they can be, or nothing is known yet.
 	Listable ListFailure = iota
-	// ListUnserved: the API server does not know the kind, so there are none.
+	// ListUnserved means that the API server does not know the kind, so there are none.
 	ListUnserved
-	// ListForbidden: the operator is not allowed to list them.
+	// ListForbidden means that the operator is not allowed to list them.
 	ListForbidden
-	// ListFails: any other answer, or none. It may pass.
+	// ListFails means any other answer, or none. It may pass.
 	ListFails
 )
 

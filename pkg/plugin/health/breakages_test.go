@@ -236,14 +236,14 @@ var breakagesOfOne = map[string]breakage{
 		"it may not patch, delete statefulsets.apps", "install-without-crd.yaml",
 	},
 	"rights that it does without": {
-		func(w *world) { w.denied = []string{"watch customresourcedefinitions"} }, "rights",
+		func(w *world) { w.denied = []string{"watch virtualmcpservers.toolhive.stacklok.dev"} }, "rights",
 		[]string{"Warning RightMissing serviceaccount/freehold"},
 		"It works without this right", "",
 	},
 	"a right in one namespace": {
 		func(w *world) {
 			w.argument("--watch-namespaces=shop")
-			w.denied = []string{"create roles", "watch customresourcedefinitions"} // The latter no Role could give.
+			w.denied = []string{"create roles"}
 		}, "rights",
 		[]string{"Error RightMissing serviceaccount/freehold"},
 		"roles.rbac.authorization.k8s.io in namespace shop", "deploy/namespaced",

@@ -23,7 +23,7 @@ import (
 type right = authorizationv1.ResourceAttributes
 
 // unneeded are the resources that the operator does without, if it may not read them.
-var unneeded = []string{"customresourcedefinitions", "mcpremoteproxies", "mcpserverentries", "virtualmcpservers"}
+var unneeded = []string{"mcpremoteproxies", "mcpserverentries", "virtualmcpservers"}
 
 func (e *examination) rights(c *Check) error {
 	process, err := e.process()

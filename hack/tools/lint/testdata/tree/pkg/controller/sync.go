@@ -17,7 +17,7 @@ import (
 
 	_ "github.com/freehold-dev/freehold/cmd/freehold/options" // want depguard:controller
 	"github.com/freehold-dev/freehold/generated/clientset/versioned"
-	_ "github.com/freehold-dev/freehold/pkg/guard" // want depguard:controller
+	_ "github.com/freehold-dev/freehold/pkg/metricsserver" // want depguard:controller
 )
 
 // Sync does what only pkg/apply may do, and reads where it should look into a cache.

@@ -7,5 +7,5 @@ import (
 	_ "k8s.io/client-go/rest" // want depguard:metrics
 
 	_ "github.com/freehold-dev/freehold/pkg/controller"
-	_ "github.com/freehold-dev/freehold/pkg/guard" // want depguard:metrics
+	_ "github.com/freehold-dev/freehold/pkg/metricsserver" // want depguard:metrics
 )

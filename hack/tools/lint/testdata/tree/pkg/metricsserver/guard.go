@@ -1,7 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package guard
+package metricsserver
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	_ "github.com/freehold-dev/freehold/apis/toolhive/v9" // want depguard:guard
+	_ "github.com/freehold-dev/freehold/apis/toolhive/v9" // want depguard:metricsserver
 )
 
 // Ask asks who somebody is and what he may do. Nothing but these two may be created.

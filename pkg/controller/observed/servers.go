@@ -21,7 +21,7 @@ const (
 	longestText = 4 << 10
 )
 
-func NewTexts() *texts { return &texts{known: lru.New(rememberedTexts)} }
+func newTexts() *texts { return &texts{known: lru.New(rememberedTexts)} }
 
 // share returns a text equal to this one, as a rule the same for all callers.
 func (t *texts) share(text string) string {
@@ -36,7 +36,7 @@ func (t *texts) share(text string) string {
 
 // slimServer is a cache.TransformFunc for MCPServers. They are kept whole. Conditions and managedFields are the largest part
 // of them, and are alike: their texts are stored once, without the spare room that decoding leaves.
-func (t *texts) Slim(obj any) (any, error) {
+func (t *texts) slimServer(obj any) (any, error) {
 	server, ok := obj.(*v1beta1.MCPServer)
 	if !ok {
 		return obj, nil
