@@ -236,7 +236,7 @@ var breakagesOfOne = map[string]breakage{
 		"it may not patch, delete statefulsets.apps", "install-without-crd.yaml",
 	},
 	"rights that it does without": {
-		func(w *world) { w.denied = []string{"watch virtualmcpservers.toolhive.stacklok.dev"} }, "rights",
+		func(w *world) { w.denied = []string{"watch virtualmcpservers"} }, "rights",
 		[]string{"Warning RightMissing serviceaccount/freehold"},
 		"It works without this right", "",
 	},
