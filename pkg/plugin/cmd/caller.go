@@ -48,7 +48,7 @@ func given(f *pflag.Flag) []string {
 }
 
 // caller makes the commands that are printed.
-func (s *surveyor) caller() cluster.Caller {
+func (s *planner) caller() cluster.Caller {
 	called := cluster.Caller{Target: s.target(), Operator: given(s.flag)}
 	for _, argument := range s.args {
 		called.Arguments = append(called.Arguments, "--operator-arg="+argument)

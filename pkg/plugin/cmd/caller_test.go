@@ -32,7 +32,7 @@ func TestPrintedCommandsHaveTheOptionsOfTheUser(t *testing.T) {
 			command string
 			want    []string
 		}{
-			{s.settling("take", serverWith(nil)), slices.Concat([]string{"freehold", "take", "-n", "shop", "mcpserver/web"}, target, operator)},
+			{s.commandFor("take", serverWith(nil)), slices.Concat([]string{"freehold", "take", "-n", "shop", "mcpserver/web"}, target, operator)},
 			{s.client.Freehold("status", "-A"), slices.Concat([]string{"freehold", "status", "-A"}, target, operator[:1])},
 			{s.client.Freehold("owners", "-n", "shop", "deployment/web"), slices.Concat([]string{"freehold", "owners", "-n", "shop", "deployment/web"}, target)},
 			{s.client.Kubectl("get", "pods"), slices.Concat([]string{"get", "pods"}, target)},
@@ -48,7 +48,7 @@ func TestPrintedCommandsHaveTheOptionsOfTheUser(t *testing.T) {
 // Without options, none is printed.
 func TestPrintedCommandsHaveNoOtherOptions(t *testing.T) {
 	p, _ := build(Environment{})
-	s := surveyor{plugin: p}
+	s := planner{plugin: p}
 	if got := s.caller().Freehold("conflicts", "-A"); got != "kubectl freehold conflicts -A" {
 		t.Errorf("it is %s", got)
 	}

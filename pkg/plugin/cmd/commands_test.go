@@ -50,8 +50,8 @@ func expectPrintedCommands(t *testing.T, text, annotation string) {
 	server.Annotations = map[string]string{v1beta1.AnnotationTake: text, v1beta1.AnnotationYield: annotation}
 	contested := printers.ContestedField{Object: "deployment.apps/web", Path: `.spec.x[name="` + text + `"]`, Leavable: true}
 	preview := &printers.ServerTakeover{Contested: []printers.ContestedField{contested}}
-	s := surveyor{client: &cluster.Client{}}
-	(&takeoverOptions{surveyor: s}).settlements(preview, server)
+	s := planner{client: &cluster.Client{}}
+	(&takeoverOptions{planner: s}).settlements(preview, server)
 	field := request.Selector{Object: contested.Object, Path: contested.Path}
 	wanted := func(annotation string) string {
 		before := server.Annotations[annotation]
@@ -73,8 +73,8 @@ func expectPrintedCommands(t *testing.T, text, annotation string) {
 	}{
 		{preview.Take, []string{"annotate", "-n", namespace, qualified, "--overwrite", wanted(v1beta1.AnnotationTake)}},
 		{preview.Yield, []string{"annotate", "-n", namespace, qualified, "--overwrite", wanted(v1beta1.AnnotationYield)}},
-		{s.settling("take", server), []string{"freehold", "take", "-n", namespace, mcpserver}},
-		{s.settling("yield", server), []string{"freehold", "yield", "-n", namespace, mcpserver}},
+		{s.commandFor("take", server), []string{"freehold", "take", "-n", namespace, mcpserver}},
+		{s.commandFor("yield", server), []string{"freehold", "yield", "-n", namespace, mcpserver}},
 		{owners, []string{"freehold", "owners", "-n", namespace, qualified}},
 		{unannotate, []string{"annotate", "-n", namespace, qualified, v1beta1.AnnotationTake + "-"}},
 	} {
@@ -85,9 +85,9 @@ func expectPrintedCommands(t *testing.T, text, annotation string) {
 }
 
 // givenUpOf returns the error about a field that the operator does not own.
-func givenUpOf(t *testing.T, s surveyor, server *v1beta1.MCPServer) error {
+func givenUpOf(t *testing.T, s planner, server *v1beta1.MCPServer) error {
 	t.Helper()
-	o := &yielding{settler: settler{surveyor: s}}
+	o := &yielding{annotator: annotator{planner: s}}
 	effects, err := o.givenUp(server, &desired.Plan{}, request.Selector{Object: "deployment.apps/web", Path: ".spec.x"})
 	if err == nil {
 		t.Fatalf("it gives up %q", effects)

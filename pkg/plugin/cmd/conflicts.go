@@ -21,13 +21,13 @@ import (
 )
 
 type conflictsOptions struct {
-	surveyor
+	planner
 	all    bool
 	output string
 }
 
 func (p *plugin) conflicts() *cobra.Command {
-	o := &conflictsOptions{surveyor: surveyor{plugin: p}}
+	o := &conflictsOptions{planner: planner{plugin: p}}
 	formats := []string{formatWide, printers.YAML, printers.JSON}
 	cmd := &cobra.Command{
 		Use:   "conflicts [mcpserver/NAME | KIND/NAME | -A]",
@@ -150,7 +150,7 @@ func (o *conflictsOptions) conflictsOf(server *v1beta1.MCPServer) (printers.Serv
 	if server.DeletionTimestamp != nil {
 		return found, nil
 	}
-	plan, children, err := o.survey(server)
+	plan, children, err := o.planFor(server)
 	if invalid, ok := errors.AsType[*render.InvalidError](err); ok {
 		o.warn("nothing is written for MCPServer %s: %v", server.Name, invalid)
 		return found, nil
@@ -161,15 +161,15 @@ func (o *conflictsOptions) conflictsOf(server *v1beta1.MCPServer) (printers.Serv
 	fields := plan.Contested()
 	found.Fields = append(found.Fields, printers.ContestedFields(fields)...)
 	if len(fields)+len(desired.Intruders(server, children.Owned)) > 0 {
-		found.Take = o.settling("take", server)
+		found.Take = o.commandFor("take", server)
 	}
 	if slices.ContainsFunc(found.Fields, func(f printers.ContestedField) bool { return f.Leavable }) {
-		found.Yield = o.settling("yield", server)
+		found.Yield = o.commandFor("yield", server)
 	}
 	return found, nil
 }
 
-// settling returns a command about an MCPServer, such as one that settles its conflicts, or those about some fields.
-func (s *surveyor) settling(verb string, server *v1beta1.MCPServer, fields ...string) string {
+// commandFor returns a command about an MCPServer, such as one that settles its conflicts, or those about some fields.
+func (s *planner) commandFor(verb string, server *v1beta1.MCPServer, fields ...string) string {
 	return s.client.Freehold(verb, append([]string{"-n", server.Namespace, "mcpserver/" + server.Name}, fields...)...)
 }

@@ -73,7 +73,7 @@ func (p *plugin) runCRD(applier string) error {
 
 // noteDefinitions warns where the manifests that install Freehold would take something from the definitions in the cluster, or
 // from the field managers that apply these MCPServers, or objects of the other kinds in their namespaces.
-func (s *surveyor) noteDefinitions(servers []*v1beta1.MCPServer) {
+func (s *planner) noteDefinitions(servers []*v1beta1.MCPServer) {
 	definitions, err := s.client.Definitions(crd.Kubectl)
 	if err != nil {
 		s.warn("whether Freehold's CRDs have all that those in the cluster have is not known: %v", err)
@@ -94,7 +94,7 @@ func (s *surveyor) noteDefinitions(servers []*v1beta1.MCPServer) {
 }
 
 // concerned returns these MCPServers, or the objects of any other kind in their namespaces.
-func (s *surveyor) concerned(d cluster.Definition, servers []*v1beta1.MCPServer) ([]metav1.Object, error) {
+func (s *planner) concerned(d cluster.Definition, servers []*v1beta1.MCPServer) ([]metav1.Object, error) {
 	var objects []metav1.Object
 	if d.Kind == v1beta1.MCPServerKind {
 		for _, server := range servers {

@@ -23,13 +23,13 @@ import (
 )
 
 type diffOptions struct {
-	surveyor
+	planner
 	tryAs string
 	found bool
 }
 
 func (p *plugin) diff() *cobra.Command {
-	o := &diffOptions{surveyor: surveyor{plugin: p}}
+	o := &diffOptions{planner: planner{plugin: p}}
 	cmd := &cobra.Command{
 		Use:   "diff mcpserver/NAME",
 		Short: "Show what the operator would write now",
@@ -76,7 +76,7 @@ func (o *diffOptions) run(argument string) error {
 	if server.DeletionTimestamp != nil {
 		return fmt.Errorf("MCPServer %s is being deleted", server.Name)
 	}
-	plan, children, err := o.survey(server)
+	plan, children, err := o.planFor(server)
 	if invalid, ok := errors.AsType[*render.InvalidError](err); ok {
 		return fmt.Errorf("nothing is written for MCPServer %s: %w", server.Name, invalid)
 	}
@@ -132,7 +132,7 @@ func (o *diffOptions) show(palette printers.Palette, server *v1beta1.MCPServer, 
 	case len(intent.Contested) > 0:
 		o.found = true
 		o.warn("%s does not write %s while %s of it is contested; see %s", intent.Writer, intent.Object, intent.Contested[0].Path,
-			o.settling("conflicts", server))
+			o.commandFor("conflicts", server))
 		return nil
 	case apply.ClassOf(intent.Err) != "":
 		o.found = true

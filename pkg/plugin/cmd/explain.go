@@ -20,12 +20,12 @@ import (
 )
 
 type explainOptions struct {
-	surveyor
+	planner
 	output string
 }
 
 func (p *plugin) explain() *cobra.Command {
-	o := &explainOptions{surveyor: surveyor{plugin: p}}
+	o := &explainOptions{planner: planner{plugin: p}}
 	cmd := &cobra.Command{
 		Use:   "explain [mcpserver/NAME | KIND | KIND:PATH | KIND/NAME | KIND/NAME:PATH]",
 		Short: "Show which of Freehold's writers owns which field of which child",

@@ -25,7 +25,7 @@ import (
 )
 
 type handbackOptions struct {
-	surveyor
+	planner
 	all    bool
 	dryRun bool
 	yes    bool
@@ -37,7 +37,7 @@ type handbackOptions struct {
 }
 
 func (p *plugin) handback() *cobra.Command {
-	o := &handbackOptions{surveyor: surveyor{plugin: p}}
+	o := &handbackOptions{planner: planner{plugin: p}}
 	cmd := &cobra.Command{
 		Use:   "handback mcpserver/NAME... | -A",
 		Short: "Hand MCPServers back to ToolHive",
@@ -131,7 +131,7 @@ func (o *handbackOptions) run(args []string) (err error) {
 		fmt.Fprintln(o.Out, "Nothing was written (dry run).")
 		return nil
 	}
-	asking := settler{surveyor: o.surveyor, yes: o.yes}
+	asking := annotator{planner: o.planner, yes: o.yes}
 	if err := asking.ask(); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 type healthOptions struct {
-	surveyor
+	planner
 	all    bool
 	output string
 }
@@ -23,7 +23,7 @@ type healthOptions struct {
 var errNotChecked error = &exit{ExitFailed, errors.New("not everything could be looked at")}
 
 func (p *plugin) status() *cobra.Command {
-	o := &healthOptions{surveyor: surveyor{plugin: p}}
+	o := &healthOptions{planner: planner{plugin: p}}
 	cmd := &cobra.Command{
 		Use:   "status [-A]",
 		Short: "Summarize an installation on one screen",
@@ -49,7 +49,7 @@ kubectl freehold status -A -o json | jq -r '.stuckRollouts[] | "\(.namespace) \(
 }
 
 func (p *plugin) doctor() *cobra.Command {
-	o := &healthOptions{surveyor: surveyor{plugin: p}}
+	o := &healthOptions{planner: planner{plugin: p}}
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check an installation for faults",

@@ -12,7 +12,7 @@ import (
 
 // lostSettings returns the settings of ToolHive's operators for some MCPServers that the operator of Freehold's does not have which
 // takes these over, each once.
-func (s *surveyor) lostSettings(servers []*v1beta1.MCPServer) (lost []cluster.OperatorSetting, err error) {
+func (s *planner) lostSettings(servers []*v1beta1.MCPServer) (lost []cluster.OperatorSetting, err error) {
 	if len(servers) == 0 {
 		return nil, nil
 	}

@@ -43,7 +43,7 @@ type operatorSettings struct {
 func (o *operators) isNamed() bool { return o.flag != nil && o.flag.Changed }
 
 // noteOnce writes a note about an operator, unless the user has seen it.
-func (s *surveyor) noteOnce(format string, args ...any) {
+func (s *planner) noteOnce(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	if s.noted == nil {
 		s.noted = sets.New[string]()
@@ -55,7 +55,7 @@ func (s *surveyor) noteOnce(format string, args ...any) {
 }
 
 // settingsOf reads the settings of an operator, once. With cluster.ErrNoOperator they are those of install.yaml.
-func (s *surveyor) settingsOf(operator string) (*cluster.Settings, error) {
+func (s *planner) settingsOf(operator string) (*cluster.Settings, error) {
 	if found, ok := s.settings[operator]; ok {
 		return found.Settings, found.missing
 	}
@@ -72,7 +72,7 @@ func (s *surveyor) settingsOf(operator string) (*cluster.Settings, error) {
 
 // settingsFor returns the settings of the operator that looks after an MCPServer: of the one that the plugin is to ask, if that does or
 // the user has named it, and otherwise of the one that does. The user learns which, where it is not the first, and where none does.
-func (s *surveyor) settingsFor(server *v1beta1.MCPServer) (*cluster.Settings, error) {
+func (s *planner) settingsFor(server *v1beta1.MCPServer) (*cluster.Settings, error) {
 	asked, err := s.settingsOf(s.operator)
 	if errors.Is(err, cluster.ErrNoOperator) {
 		return s.settingsWithout(err, asked, server)
@@ -100,7 +100,7 @@ func (s *surveyor) settingsFor(server *v1beta1.MCPServer) (*cluster.Settings, er
 
 // settingsWithout returns the settings for an MCPServer where the Deployment of the operator that the plugin is to ask is missing: of the
 // only other operator that looks after the MCPServer. Without one, or if the user has named the missing one, install.yaml's are assumed.
-func (s *surveyor) settingsWithout(missing error, assumed *cluster.Settings, server *v1beta1.MCPServer) (*cluster.Settings, error) {
+func (s *planner) settingsWithout(missing error, assumed *cluster.Settings, server *v1beta1.MCPServer) (*cluster.Settings, error) {
 	if !s.isNamed() {
 		others, err := s.otherOperators(func(r cluster.Running) bool {
 			return r.Deployment() != s.operator && !r.ScopeUnknown && r.Covers(server)
@@ -123,7 +123,7 @@ func (s *surveyor) settingsWithout(missing error, assumed *cluster.Settings, ser
 
 // keepsConfigs reports whether the operator that the plugin is to ask, or another one with which it shares the MCPServers, writes the
 // objects of a namespace that MCPServers refer to.
-func (s *surveyor) keepsConfigs(namespace string) (bool, error) {
+func (s *planner) keepsConfigs(namespace string) (bool, error) {
 	asked, err := s.settingsOf(s.operator)
 	missing := errors.Is(err, cluster.ErrNoOperator)
 	if err != nil && !missing {
@@ -138,7 +138,7 @@ func (s *surveyor) keepsConfigs(namespace string) (bool, error) {
 }
 
 // otherOperators returns the operators of Freehold's with a Deployment that fit.
-func (s *surveyor) otherOperators(fits func(cluster.Running) bool) (fitting []cluster.Running, err error) {
+func (s *planner) otherOperators(fits func(cluster.Running) bool) (fitting []cluster.Running, err error) {
 	if s.running == nil {
 		found, unseen, err := s.client.Running(cluster.Freehold, s.Clock.Now())
 		if err != nil {
@@ -159,7 +159,7 @@ func (s *surveyor) otherOperators(fits func(cluster.Running) bool) (fitting []cl
 
 // inTheWay returns the operators of a product that look after one of the MCPServers, or after one of the objects that these refer to.
 // unknown says what of that could not be looked at, and why.
-func (s *surveyor) inTheWay(
+func (s *planner) inTheWay(
 	product cluster.Product, servers []*v1beta1.MCPServer, configs []*unstructured.Unstructured,
 ) (running []cluster.Running, unknown []string, err error) {
 	found, unseen, err := s.client.Running(product, s.Clock.Now())

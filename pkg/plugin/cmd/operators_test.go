@@ -71,8 +71,8 @@ var shards = deployments{
 	"freehold-a": {"--mcpserver-selector=shard=a", "--leader-elect-resource-name=freehold-a", "--configs=freehold"},
 }
 
-// surveyorOf returns a surveyor of an API server, after the plugin was called with arguments.
-func surveyorOf(t *testing.T, server http.RoundTripper, args ...string) (s *surveyor, out, errOut *bytes.Buffer) {
+// surveyorOf returns a planner of an API server, after the plugin was called with arguments.
+func surveyorOf(t *testing.T, server http.RoundTripper, args ...string) (s *planner, out, errOut *bytes.Buffer) {
 	t.Helper()
 	out, errOut = &bytes.Buffer{}, &bytes.Buffer{}
 	env := environment(out, errOut)
@@ -81,7 +81,7 @@ func surveyorOf(t *testing.T, server http.RoundTripper, args ...string) (s *surv
 		return config
 	}
 	p, root := build(env)
-	s = &surveyor{plugin: p}
+	s = &planner{plugin: p}
 	cmd, _, err := root.Find([]string{"conflicts"})
 	if err != nil {
 		t.Fatal(err)
@@ -192,7 +192,7 @@ func TestOperatorsInTheWayOfHandback(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, out, _ := surveyorOf(t, test.deployments)
 			rest.Labels = test.labels
-			stopped, err := (&handbackOptions{surveyor: *s}).stopped(cluster.Freehold, []*v1beta1.MCPServer{rest}, test.configs)
+			stopped, err := (&handbackOptions{planner: *s}).stopped(cluster.Freehold, []*v1beta1.MCPServer{rest}, test.configs)
 			if err != nil || stopped == test.want {
 				t.Errorf("it may begin: %v, error %v\n%s", stopped, err, out)
 			}
@@ -241,7 +241,7 @@ func (l leaving) RoundTrip(request *http.Request) (*http.Response, error) {
 func TestHandbackWaitsForTheLastPod(t *testing.T) {
 	onlyA := serverWith(map[string]string{"shard": "a"})
 	s, out, _ := surveyorOf(t, leaving{shards})
-	stopped, err := (&handbackOptions{surveyor: *s}).stopped(cluster.Freehold, []*v1beta1.MCPServer{onlyA}, nil)
+	stopped, err := (&handbackOptions{planner: *s}).stopped(cluster.Freehold, []*v1beta1.MCPServer{onlyA}, nil)
 	if err != nil || stopped || !strings.Contains(out.String(), "pod/freehold-a-6f9d-x") || !strings.Contains(out.String(), "on its way out") {
 		t.Errorf("it may begin: %v, error %v\n%s", stopped, err, out)
 	}

@@ -118,8 +118,8 @@ func (p *plugin) ownersPrinter(format string) (func([]*fieldowners.Report) error
 	now := p.Clock.Now()
 	switch format {
 	case "", formatWide:
-		margin := printers.Margin{Palette: palette, Now: now, Wide: format == formatWide}
-		return func(r []*fieldowners.Report) error { return margin.Print(p.Out, r) }, nil
+		column := printers.OwnerColumn{Palette: palette, Now: now, Wide: format == formatWide}
+		return func(r []*fieldowners.Report) error { return column.Print(p.Out, r) }, nil
 	case formatTree:
 		tree := printers.Tree{Palette: palette, Now: now}
 		return func(r []*fieldowners.Report) error { return tree.Print(p.Out, r) }, nil

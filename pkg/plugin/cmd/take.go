@@ -23,7 +23,7 @@ const fieldArguments = `A FIELD is the path of a field, such as .spec.replicas, 
 such as deployment.apps/web:.spec.replicas, as conflicts shows them.`
 
 func (p *plugin) take() *cobra.Command {
-	o := &settler{surveyor: surveyor{plugin: p}}
+	o := &annotator{planner: planner{plugin: p}}
 	cmd := &cobra.Command{
 		Use:   "take mcpserver/NAME [FIELD | MANAGER]...",
 		Short: "Take ownership of contested fields",
@@ -99,21 +99,21 @@ func choose(all []desired.Contested, intruders []desired.Intruder, arguments []s
 
 // pick finds those of an MCPServer's contested fields that arguments are about, and the entries to write. It says so where there are
 // none.
-func (s *settler) pick(
+func (s *annotator) pick(
 	server *v1beta1.MCPServer, all []desired.Contested, intruders []desired.Intruder, arguments []string,
 ) (chosen []desired.Contested, entries []request.Selector, err error) {
-	if chosen, entries, err = choose(all, intruders, arguments, s.settling("conflicts", server)); err == nil && len(entries) == 0 {
+	if chosen, entries, err = choose(all, intruders, arguments, s.commandFor("conflicts", server)); err == nil && len(entries) == 0 {
 		err = s.foundNothing("conflicts")
 	}
 	return chosen, entries, err
 }
 
-func (s *settler) take(ctx context.Context, argument string, fields []string) error {
+func (s *annotator) take(ctx context.Context, argument string, fields []string) error {
 	server, err := s.begin(argument)
 	if err != nil {
 		return err
 	}
-	plan, children, err := s.survey(server)
+	plan, children, err := s.planFor(server)
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (s *settler) take(ctx context.Context, argument string, fields []string) er
 		}
 	}
 	c.answered = answered(v1beta1.AnnotationTake, v1beta1.ConditionFieldsTaken, c.value)
-	return s.settle(ctx, c)
+	return s.annotate(ctx, c)
 }
 
 // anew returns a value of the annotation to take that has the same entries and is another request than the one that the operator has

@@ -27,14 +27,14 @@ import (
 )
 
 type takeoverOptions struct {
-	surveyor
+	planner
 	preview bool
 	all     bool
 	output  string
 }
 
 func (p *plugin) takeover() *cobra.Command {
-	o := &takeoverOptions{surveyor: surveyor{plugin: p}}
+	o := &takeoverOptions{planner: planner{plugin: p}}
 	cmd := &cobra.Command{
 		Use:   "takeover --preview [mcpserver/NAME... | -A]",
 		Short: "Show what would change if Freehold took MCPServers over from ToolHive",
@@ -115,7 +115,7 @@ func (o *takeoverOptions) run(args []string) error {
 
 // writing are ToolHive's operators that look after one of the MCPServers and that no admission policy keeps from writing there. unknown
 // says where that is not known, and of which operators.
-func (s *surveyor) writing(servers []*v1beta1.MCPServer) (operators []cluster.Running, unknown []string, err error) {
+func (s *planner) writing(servers []*v1beta1.MCPServer) (operators []cluster.Running, unknown []string, err error) {
 	found, unknown, err := s.inTheWay(cluster.ToolHive, servers, nil)
 	if err != nil {
 		return nil, nil, err

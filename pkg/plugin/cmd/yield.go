@@ -25,12 +25,12 @@ import (
 
 // yielding is the verbs yield and release: both leave fields to others, from now on, by the same annotation.
 type yielding struct {
-	settler
+	annotator
 	undo bool
 }
 
 func (p *plugin) yield() *cobra.Command {
-	o := &yielding{settler: settler{surveyor: surveyor{plugin: p}}}
+	o := &yielding{annotator: annotator{planner: planner{plugin: p}}}
 	cmd := &cobra.Command{
 		Use:   "yield mcpserver/NAME [FIELD...]",
 		Short: "Leave contested fields to the field managers that own them",
@@ -71,7 +71,7 @@ var shortFields = map[string]func(server string) request.Selector{
 }
 
 func (p *plugin) release() *cobra.Command {
-	o := &yielding{settler: settler{surveyor: surveyor{plugin: p}}}
+	o := &yielding{annotator: annotator{planner: planner{plugin: p}}}
 	cmd := &cobra.Command{
 		Use:   "release mcpserver/NAME FIELD...",
 		Short: "Give up fields that the operator sets, for others to set",
@@ -113,7 +113,7 @@ func (o *yielding) yield(ctx context.Context, argument string, fields []string) 
 	if o.undo {
 		return o.undoYield(ctx, server, fields)
 	}
-	plan, _, err := o.survey(server)
+	plan, _, err := o.planFor(server)
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (o *yielding) kept(server *v1beta1.MCPServer, group []desired.Contested) st
 	for _, s := range request.Fit(take) {
 		words = append(words, s.String())
 	}
-	return text + "; take it: " + o.settling("take", server, words...)
+	return text + "; take it: " + o.commandFor("take", server, words...)
 }
 
 func (o *yielding) release(ctx context.Context, argument string, fields []string) error {
@@ -199,7 +199,7 @@ func (o *yielding) release(ctx context.Context, argument string, fields []string
 	if len(fields) == 0 {
 		return usage("name a field, such as replicas or deployment.apps/%s:.spec.replicas", server.Name)
 	}
-	plan, _, err := o.survey(server)
+	plan, _, err := o.planFor(server)
 	if err != nil {
 		return err
 	}
@@ -250,7 +250,7 @@ func (o *yielding) givenUp(server *v1beta1.MCPServer, plan *desired.Plan, s requ
 	case kept:
 		return nil, fmt.Errorf("%s cannot be given up: more depends on it than its value", s)
 	case len(plan.Held) > 0:
-		return nil, fmt.Errorf("%s: the operator owns no such field of what it writes while a reference cannot be used; see %s", s, o.settling("diff", server))
+		return nil, fmt.Errorf("%s: the operator owns no such field of what it writes while a reference cannot be used; see %s", s, o.commandFor("diff", server))
 	default:
 		// owners takes any kind, as kubectl does: in full, since another product may have one of that name.
 		see := o.client.Freehold("owners", "-n", server.Namespace, cluster.ServerRef(server.Namespace, server.Name).String())
@@ -274,7 +274,7 @@ func (o *yielding) write(ctx context.Context, server *v1beta1.MCPServer, more []
 	}
 	c := change{server: server, annotation: v1beta1.AnnotationYield, value: request.Write(entries), effects: effects}
 	c.answered = answeredYield(c.value)
-	return o.settle(ctx, c)
+	return o.annotate(ctx, c)
 }
 
 // answeredYield is change.answered for a request to leave fields to others.
@@ -321,5 +321,5 @@ func (o *yielding) undoYield(ctx context.Context, server *v1beta1.MCPServer, fie
 		}
 		return "Done.", false, true
 	}
-	return o.settle(ctx, c)
+	return o.annotate(ctx, c)
 }

@@ -28,8 +28,8 @@ func (e *examination) reinstallOperator(process *cluster.Process, missing string
 	deployment, err := e.deployment()
 	alone := !slices.ContainsFunc(e.freeholds(), func(other cluster.Running) bool { return other.Deployment() != e.Operator })
 	if err == nil && alone {
-		if stock := cluster.StockOf(deployment); stock != nil {
-			return e.applyOperator(stock...)
+		if manifests := cluster.ManifestsOf(deployment); manifests != nil {
+			return e.applyOperator(manifests...)
 		}
 	}
 	text := "Apply again the manifests or the kustomization that " + e.Operator + " was installed with"
@@ -66,26 +66,28 @@ func (e *examination) findFreeholds() []cluster.Running {
 // them refuse what another operator writes, or be in force in other namespaces.
 func (e *examination) installPolicy(name string, all []*cluster.Policy) string {
 	fence := name == cluster.OperatorFence.Name
-	stock := func(p *cluster.Policy) bool { return (p.Name == cluster.OperatorFence.Name) != fence || isStock(p) }
+	manifests := func(p *cluster.Policy) bool {
+		return (p.Name == cluster.OperatorFence.Name) != fence || isAsInManifests(p)
+	}
 	user := cluster.DefaultUser
 	if process, err := e.process(); err == nil {
 		user = process.User
 	}
 	again := "Apply again the kustomization that "
 	switch {
-	case fence && allOf(all, stock):
+	case fence && allOf(all, manifests):
 		return e.Client.Kubectl("apply", "-k", "deploy/policy/beside-toolhive")
 	case fence:
 		return again + "this policy was installed with: see docs/migration.md, ToolHive's operator for its other kinds."
-	case user == cluster.DefaultUser && allOf(all, stock):
+	case user == cluster.DefaultUser && allOf(all, manifests):
 		return e.Client.Kubectl("apply", "-k", "deploy/policy")
 	}
 	return again + "the policies were installed with, with the operator as " + user +
 		": see docs/policies.md, Another ServiceAccount, some namespaces only."
 }
 
-// isStock reports whether what there is of a policy is set up as in deploy/policy.
-func isStock(p *cluster.Policy) bool {
+// isAsInManifests reports whether what there is of a policy is set up as in deploy/policy.
+func isAsInManifests(p *cluster.Policy) bool {
 	if p.Binding != nil {
 		if in := p.Binding.Spec.MatchResources; in != nil && in.NamespaceSelector != nil &&
 			len(in.NamespaceSelector.MatchLabels)+len(in.NamespaceSelector.MatchExpressions) > 0 {

@@ -21,7 +21,7 @@ func (c Check) ways(reason string) string {
 }
 
 // What deploy/ has is a way out only of an installation that is as deploy/ makes it: it would take the settings from another one.
-func TestInstallsAnewOnlyWhatIsStock(t *testing.T) {
+func TestInstallsAnewOnlyWhatIsAsInTheManifests(t *testing.T) {
 	const file = "kubectl apply --server-side -f deploy/install-without-crd.yaml"
 	inPod := []any{"spec", "template", "spec"}
 	withShard := func(w *world) {
@@ -35,7 +35,7 @@ func TestInstallsAnewOnlyWhatIsStock(t *testing.T) {
 		// says is in what to do, and not is not.
 		says, not string
 	}{
-		"a stock operator": {leases, "rights", "RightMissing", file, "the manifests"},
+		"an operator as in the manifests": {leases, "rights", "RightMissing", file, "the manifests"},
 		"a shard": {func(w *world) {
 			withShard(w)
 			leases(w)
@@ -45,7 +45,7 @@ func TestInstallsAnewOnlyWhatIsStock(t *testing.T) {
 			withShard(w)
 			leases(w)
 		}, "rights", "RightMissing", "docs/shards.md", "install-without-crd.yaml"},
-		"a stock operator beside a shard": {func(w *world) {
+		"an operator as in the manifests beside a shard": {func(w *world) {
 			w.shard("freehold-a", "--mcpserver-selector=shard=a", "--leader-elect-resource-name=freehold-a")
 			leases(w)
 		}, "rights", "RightMissing", "update leases.coordination.k8s.io in namespace freehold-system", "install-without-crd.yaml"},

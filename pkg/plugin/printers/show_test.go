@@ -52,7 +52,7 @@ func reportOf(t testing.TB, keys int, managers ...string) *fieldowners.Report {
 func TestMargin(t *testing.T) {
 	var out bytes.Buffer
 	reports := []*fieldowners.Report{reportOf(t, 3, "freehold-runconfig", "kubectl-edit")}
-	if err := (printers.Margin{Now: noon}).Print(&out, reports); err != nil {
+	if err := (printers.OwnerColumn{Now: noon}).Print(&out, reports); err != nil {
 		t.Fatal(err)
 	}
 	want := `configmap/things
@@ -71,7 +71,7 @@ freehold-runconfig  Update     90s  │   key-002: value
 	}
 	out.Reset()
 	terminal := &printers.Terminal{To: &out, Colours: true}
-	if err := (printers.Margin{Now: noon, Palette: printers.Palette{On: true}}).Print(terminal, reports); err != nil {
+	if err := (printers.OwnerColumn{Now: noon, Palette: printers.Palette{On: true}}).Print(terminal, reports); err != nil {
 		t.Fatal(err)
 	}
 	for _, line := range []string{"\x1b[32mfreehold-runconfig  Update     90s  \x1b[0m", "\x1b[33mkubectl-edit        Update     3m   \x1b[0m"} {
@@ -140,10 +140,10 @@ func TestDiffOfNothing(t *testing.T) {
 // BenchmarkMargin prints a ConfigMap with 200 fields of 8 managers.
 func BenchmarkMargin(b *testing.B) {
 	reports := []*fieldowners.Report{reportOf(b, 200, "a", "b", "c", "d", "e", "f", "g", "h")}
-	margin := printers.Margin{Now: noon, Palette: printers.Palette{On: true}, Wide: true}
+	column := printers.OwnerColumn{Now: noon, Palette: printers.Palette{On: true}, Wide: true}
 	terminal := &printers.Terminal{To: io.Discard, Colours: true}
 	for b.Loop() {
-		if err := margin.Print(terminal, reports); err != nil {
+		if err := column.Print(terminal, reports); err != nil {
 			b.Fatal(err)
 		}
 	}

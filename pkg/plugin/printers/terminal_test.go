@@ -45,8 +45,8 @@ func everything(t *testing.T, text string, palette printers.Palette) map[string]
 	changes := []printers.ObjectTakeover{{Object: text, When: text, Action: printers.ActionChange, Changes: []printers.FieldChange{{Path: text, Before: text, After: text, Why: text}}}}
 	running := []cluster.Running{{Product: text, Object: text, Namespace: text, How: text}}
 	return map[string]func(to io.Writer) error{
-		"margin": func(to io.Writer) error {
-			return printers.Margin{Palette: palette, Now: noon, Wide: true}.Print(to, reports)
+		"column": func(to io.Writer) error {
+			return printers.OwnerColumn{Palette: palette, Now: noon, Wide: true}.Print(to, reports)
 		},
 		"tree": func(to io.Writer) error { return printers.Tree{Palette: palette, Now: noon}.Print(to, reports) },
 		"html": func(to io.Writer) error { return printers.Page{Now: noon}.Print(to, reports) },

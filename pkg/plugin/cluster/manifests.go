@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// stockImage is the image that deploy/ gives the operator, whatever its tag.
-	stockImage = "ghcr.io/freehold-dev/freehold"
-	// stockNamespace is the one that the operator of deploy/namespaced watches.
-	stockNamespace = "mcp-servers"
+	// releasedImage is the image that deploy/ gives the operator, whatever its tag.
+	releasedImage = "ghcr.io/freehold-dev/freehold"
+	// manifestsNamespace is the one that the operator of deploy/namespaced watches.
+	manifestsNamespace = "mcp-servers"
 )
 
 // Users that deploy/ takes for the operators.
@@ -26,22 +26,22 @@ const (
 	DefaultToolHiveUser = "system:serviceaccount:toolhive-system:toolhive-operator"
 )
 
-// StockOf returns the part of deploy/ that makes the operator's Deployment as it is, as arguments of kubectl apply; nil if it is set up
+// ManifestsOf returns the part of deploy/ that makes the operator's Deployment as it is, as arguments of kubectl apply; nil if it is set up
 // otherwise. To apply a part of deploy/ to that would take its settings from it, such as its selector, its image or its memory.
-func StockOf(deployment *appsv1.Deployment) []string {
+func ManifestsOf(deployment *appsv1.Deployment) []string {
 	if deployment.Namespace+"/"+deployment.Name != DefaultOperator {
 		return nil
 	}
-	stock, err := installed()
+	manifests, err := installed()
 	if err != nil {
 		return nil
 	}
-	want, pod := &stock.Spec.Template.Spec, &deployment.Spec.Template.Spec
+	want, pod := &manifests.Spec.Template.Spec, &deployment.Spec.Template.Spec
 	if isAsIn(want, pod) {
 		return []string{"-f", "deploy/install-without-crd.yaml"}
 	}
 	container := &want.Containers[0]
-	container.Env = append(container.Env, corev1.EnvVar{Name: "WATCH_NAMESPACE", Value: stockNamespace})
+	container.Env = append(container.Env, corev1.EnvVar{Name: "WATCH_NAMESPACE", Value: manifestsNamespace})
 	if isAsIn(want, pod) {
 		return []string{"-k", "deploy/namespaced"}
 	}
@@ -50,7 +50,7 @@ func StockOf(deployment *appsv1.Deployment) []string {
 
 // isAsIn reports whether a pod has everything that the manifest sets, and none of the settings that users add.
 func isAsIn(manifest, pod *corev1.PodSpec) bool {
-	if len(pod.Containers) != 1 || !isStockImage(pod.Containers[0].Image) {
+	if len(pod.Containers) != 1 || !isReleasedImage(pod.Containers[0].Image) {
 		return false
 	}
 	manifest = manifest.DeepCopy()
@@ -67,8 +67,8 @@ func isAsIn(manifest, pod *corev1.PodSpec) bool {
 	return equality.Semantic.DeepDerivative(manifest, pod)
 }
 
-// isStockImage reports whether an image is the one of deploy/, in any version.
-func isStockImage(image string) bool {
-	rest, found := strings.CutPrefix(image, stockImage)
+// isReleasedImage reports whether an image is the one of deploy/, in any version.
+func isReleasedImage(image string) bool {
+	rest, found := strings.CutPrefix(image, releasedImage)
 	return found && (rest == "" || rest[0] == ':' || rest[0] == '@')
 }

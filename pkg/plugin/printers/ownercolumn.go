@@ -19,8 +19,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/printable"
 )
 
-// Margin shows objects as YAML, with the owners of each line in a margin. A line that several own has a row for each.
-type Margin struct {
+// OwnerColumn shows objects as YAML, with the owners of each line in a column. A line that several own has a row for each.
+type OwnerColumn struct {
 	Palette Palette
 	// Now is what ages are counted to.
 	Now time.Time
@@ -28,17 +28,17 @@ type Margin struct {
 	Wide bool
 }
 
-// noOwner is what the margin says of a field that could have an owner, but has none. No field manager's name reads like that.
+// noOwner is what the column says of a field that could have an owner, but has none. No field manager's name reads like that.
 const noOwner = "(no owner)"
 
-// row is the margin of one owner of a line.
+// row is the column of one owner of a line.
 type row struct {
 	colour func(string) string
 	cells  []string
 }
 
 // Print shows the objects one after the other.
-func (m Margin) Print(to io.Writer, reports []*fieldowners.Report) error {
+func (m OwnerColumn) Print(to io.Writer, reports []*fieldowners.Report) error {
 	out := bufio.NewWriter(to)
 	for i, report := range reports {
 		if i > 0 {
@@ -58,7 +58,7 @@ func title(r *fieldowners.Report) string {
 	return fmt.Sprintf("%s (namespace %s)", r.Ref(), r.Namespace)
 }
 
-func (m Margin) object(out io.Writer, report *fieldowners.Report) {
+func (m OwnerColumn) object(out io.Writer, report *fieldowners.Report) {
 	heads := []string{"MANAGER", "OPERATION", "AGE"}
 	if m.Wide {
 		heads = append(heads, "SINCE", "SIDE", "AS PART OF")
@@ -91,24 +91,24 @@ func widen(widths []int, r row) {
 	}
 }
 
-func (m Margin) print(out io.Writer, r row, widths []int, text string) {
-	var margin strings.Builder
+func (m OwnerColumn) print(out io.Writer, r row, widths []int, text string) {
+	var column strings.Builder
 	for i, width := range widths {
 		cell := ""
 		if i < len(r.cells) {
 			cell = printable.Text(r.cells[i])
 		}
-		margin.WriteString(pad(cell, width) + "  ")
+		column.WriteString(pad(cell, width) + "  ")
 	}
-	fmt.Fprint(out, r.colour(margin.String()), m.Palette.Dim("│"))
+	fmt.Fprint(out, r.colour(column.String()), m.Palette.Dim("│"))
 	if text != "" {
 		fmt.Fprint(out, " ", printable.Text(text))
 	}
 	fmt.Fprintln(out)
 }
 
-// rows returns the margin of a line, at least one.
-func (m Margin) rows(report *fieldowners.Report, line fieldowners.Line) []row {
+// rows returns the column of a line, at least one.
+func (m OwnerColumn) rows(report *fieldowners.Report, line fieldowners.Line) []row {
 	var rows []row
 	whole := ""
 	for _, i := range line.Fields {

@@ -20,8 +20,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 )
 
-// surveyor computes the operator's intents for MCPServers. For that it needs to know how the operator is set up.
-type surveyor struct {
+// planner computes the operator's intents for MCPServers. For that it needs to know how the operator is set up.
+type planner struct {
 	*plugin
 	operators
 
@@ -31,7 +31,7 @@ type surveyor struct {
 }
 
 // addFlags adds the flags that say where the operator is.
-func (s *surveyor) addFlags(cmd *cobra.Command) {
+func (s *planner) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.operator, "operator", cluster.DefaultOperator,
 		"The operator's Deployment, as NAMESPACE/NAME. Its arguments have a part in what it writes. If it is missing, or does not look after an MCPServer, "+
 			"the one that does is looked for, unless you name one.")
@@ -40,7 +40,7 @@ func (s *surveyor) addFlags(cmd *cobra.Command) {
 		"An argument that the operator has, such as --runner-image=IMAGE, where its Deployment does not tell; may be repeated.")
 }
 
-func (s *surveyor) connect() (err error) {
+func (s *planner) connect() (err error) {
 	if namespace, name, ok := strings.Cut(s.operator, "/"); !ok || namespace == "" || name == "" {
 		return usage("--operator is %q; give NAMESPACE/NAME", s.operator)
 	}
@@ -50,9 +50,9 @@ func (s *surveyor) connect() (err error) {
 	return err
 }
 
-// survey computes the operator's intents for an MCPServer. The error is a *render.InvalidError when the MCPServer
+// planFor computes the operator's intents for an MCPServer. The error is a *render.InvalidError when the MCPServer
 // cannot be rendered.
-func (s *surveyor) survey(server *v1beta1.MCPServer) (*desired.Plan, *cluster.Children, error) {
+func (s *planner) planFor(server *v1beta1.MCPServer) (*desired.Plan, *cluster.Children, error) {
 	settings, err := s.settingsFor(server)
 	if err != nil {
 		return nil, nil, err
@@ -73,12 +73,12 @@ func (s *surveyor) survey(server *v1beta1.MCPServer) (*desired.Plan, *cluster.Ch
 }
 
 // miss records what could not be looked at.
-func (s *surveyor) miss(format string, args ...any) {
+func (s *planner) miss(format string, args ...any) {
 	s.notChecked = append(s.notChecked, fmt.Sprintf(format, args...))
 }
 
 // foundNothing says so. It returns errNotChecked if not everything could be looked at.
-func (s *surveyor) foundNothing(what string) error {
+func (s *planner) foundNothing(what string) error {
 	err := printers.Nothing(s.Out, what, len(s.notChecked) == 0)
 	if err == nil && len(s.notChecked) > 0 {
 		err = errNotChecked
@@ -87,7 +87,7 @@ func (s *surveyor) foundNothing(what string) error {
 }
 
 // noteHeld reports references that keep the proxy from being written, so that a plan has nothing about it.
-func (s *surveyor) noteHeld(server *v1beta1.MCPServer, plan *desired.Plan) {
+func (s *planner) noteHeld(server *v1beta1.MCPServer, plan *desired.Plan) {
 	if len(plan.Held) == 0 {
 		return
 	}
@@ -122,7 +122,7 @@ func checkNames(names []string, all bool) error {
 }
 
 // prepare checks the flags of a verb that looks at objects, and connects.
-func (s *surveyor) prepare(output string, names []string, all bool) (palette printers.Palette, err error) {
+func (s *planner) prepare(output string, names []string, all bool) (palette printers.Palette, err error) {
 	if palette, err = s.palette(); err != nil {
 		return palette, err
 	}
@@ -142,7 +142,7 @@ func namespacesOf[O metav1.Object](objects []O) []string {
 }
 
 // configs returns the objects that MCPServers refer to, of the namespace or of the cluster.
-func (s *surveyor) configs(all bool) ([]*unstructured.Unstructured, error) {
+func (s *planner) configs(all bool) ([]*unstructured.Unstructured, error) {
 	namespace := s.client.Namespace
 	if all {
 		namespace = ""
@@ -156,7 +156,7 @@ func (s *surveyor) configs(all bool) ([]*unstructured.Unstructured, error) {
 }
 
 // named returns the MCPServers of these names; all of the namespace, or of the cluster, if there is none.
-func (s *surveyor) named(names []string, all bool) (servers []*v1beta1.MCPServer, err error) {
+func (s *planner) named(names []string, all bool) (servers []*v1beta1.MCPServer, err error) {
 	switch {
 	case all:
 		return s.client.Servers("")

@@ -36,17 +36,17 @@ const (
 	answerTimeout = 30 * time.Second
 )
 
-// settler writes the annotations by which the user says what the operator is to do about fields.
-type settler struct {
-	surveyor
+// annotator writes the annotations by which the user says what the operator is to do about fields.
+type annotator struct {
+	planner
 	dryRun  string
 	yes     bool
 	wait    bool
 	timeout time.Duration
 }
 
-func (s *settler) addFlags(cmd *cobra.Command) {
-	s.surveyor.addFlags(cmd)
+func (s *annotator) addFlags(cmd *cobra.Command) {
+	s.planner.addFlags(cmd)
 	cmd.Flags().StringVar(&s.dryRun, "dry-run", dryRunNone,
 		"client shows the change and sends nothing; server lets the API server check it as well; none shows it, lets it be checked, asks and then writes it.")
 	cmd.Flags().BoolVarP(&s.yes, "yes", "y", false, "Do not ask.")
@@ -56,7 +56,7 @@ func (s *settler) addFlags(cmd *cobra.Command) {
 }
 
 // begin checks the flags, connects, and reads the MCPServer.
-func (s *settler) begin(argument string) (*v1beta1.MCPServer, error) {
+func (s *annotator) begin(argument string) (*v1beta1.MCPServer, error) {
 	switch s.dryRun {
 	case dryRunNone, dryRunClient, dryRunServer:
 	default:
@@ -84,8 +84,8 @@ type change struct {
 	answered func(server *v1beta1.MCPServer) (told string, refused, done bool)
 }
 
-// settle shows a change, lets the API server check it, asks, writes it, and waits for the operator.
-func (s *settler) settle(ctx context.Context, c change) error {
+// annotate shows a change, lets the API server check it, asks, writes it, and waits for the operator.
+func (s *annotator) annotate(ctx context.Context, c change) error {
 	palette, err := s.palette()
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (s *settler) settle(ctx context.Context, c change) error {
 }
 
 // preview shows the change and its consequences.
-func (s *settler) preview(palette printers.Palette, c change) {
+func (s *annotator) preview(palette printers.Palette, c change) {
 	fmt.Fprintf(s.Out, "%s, by field manager %s:\n",
 		palette.Bold(fmt.Sprintf("mcpserver/%s (namespace %s)", c.server.Name, c.server.Namespace)), managers.Plugin)
 	before, was := c.server.Annotations[c.annotation]
@@ -132,7 +132,7 @@ func (s *settler) preview(palette printers.Palette, c change) {
 }
 
 // ask lets the user decide.
-func (s *settler) ask() error {
+func (s *annotator) ask() error {
 	if s.yes {
 		return nil
 	}
@@ -152,7 +152,7 @@ func (s *settler) ask() error {
 }
 
 // await waits for the operator's answer and shows it. Whatever goes wrong, the change is written by now, and the error says so.
-func (s *settler) await(ctx context.Context, c change) error {
+func (s *annotator) await(ctx context.Context, c change) error {
 	var told string
 	var refused bool
 	var last error
@@ -188,7 +188,7 @@ func (s *settler) await(ctx context.Context, c change) error {
 }
 
 // now reads the MCPServer, unless the context ends before that is answered.
-func (s *settler) now(ctx context.Context, server *v1beta1.MCPServer) (*v1beta1.MCPServer, error) {
+func (s *annotator) now(ctx context.Context, server *v1beta1.MCPServer) (*v1beta1.MCPServer, error) {
 	type answer struct {
 		server *v1beta1.MCPServer
 		err    error
@@ -212,7 +212,7 @@ func written(format string, args ...any) error {
 }
 
 // refuseForeign returns an error, before anything else is shown, when another field manager owns an annotation.
-func (s *settler) refuseForeign(server *v1beta1.MCPServer, annotation string) error {
+func (s *annotator) refuseForeign(server *v1beta1.MCPServer, annotation string) error {
 	value, ok := server.Annotations[annotation]
 	if !ok || value == "" || cluster.Ours(server, annotation) {
 		return nil

@@ -43,14 +43,14 @@ func TestStockDeployments(t *testing.T) {
 	for file, want := range map[string][]string{"install.yaml": everywhere, "install-without-crd.yaml": everywhere, "install-namespaced.yaml": namespaced} {
 		d := deployed(t, file)
 		pod := &d.Spec.Template.Spec
-		if diff := cmp.Diff(want, StockOf(d)); diff != "" {
+		if diff := cmp.Diff(want, ManifestsOf(d)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", file, diff)
 		}
 		pod.RestartPolicy, pod.DNSPolicy, pod.SchedulerName, pod.DeprecatedServiceAccount = corev1.RestartPolicyAlways, corev1.DNSClusterFirst, "default-scheduler", "freehold"
 		pod.Containers[0].TerminationMessagePath, pod.Containers[0].Env[0].ValueFrom.FieldRef.APIVersion = "/dev/termination-log", "v1"
 		pod.Containers[0].LivenessProbe.SuccessThreshold = 1
-		pod.Containers[0].Image = stockImage + "@sha256:0000"
-		if diff := cmp.Diff(want, StockOf(d)); diff != "" {
+		pod.Containers[0].Image = releasedImage + "@sha256:0000"
+		if diff := cmp.Diff(want, ManifestsOf(d)); diff != "" {
 			t.Errorf("%s with defaults (-want +got):\n%s", file, diff)
 		}
 	}
@@ -83,7 +83,7 @@ func TestCustomisedDeployments(t *testing.T) {
 			c.Image = "registry.example.com/freehold-dev/freehold:v0.1.0"
 		},
 		"an image whose name begins like ours": func(_ *appsv1.Deployment, _ *corev1.PodSpec, c *corev1.Container) {
-			c.Image = stockImage + "-fork:v0.1.0"
+			c.Image = releasedImage + "-fork:v0.1.0"
 		},
 		"a priority": func(_ *appsv1.Deployment, pod *corev1.PodSpec, _ *corev1.Container) { pod.PriorityClassName = "mine" },
 		"tolerations": func(_ *appsv1.Deployment, pod *corev1.PodSpec, _ *corev1.Container) {
@@ -95,7 +95,7 @@ func TestCustomisedDeployments(t *testing.T) {
 	} {
 		d := deployed(t, "install.yaml")
 		change(d, &d.Spec.Template.Spec, &d.Spec.Template.Spec.Containers[0])
-		if got := StockOf(d); got != nil {
+		if got := ManifestsOf(d); got != nil {
 			t.Errorf("with %s it is taken for that of %q", name, got)
 		}
 	}
