@@ -340,7 +340,7 @@ func (p *pass) report(ctx context.Context, users []string) {
 	done := p.write(ctx, manager, req)
 	p.pending.note(p.ref, done, p.config.Clock.Now())
 	if done {
-		p.recordEvents(newsOfConfig(before, conditionsOf(p.live)))
+		p.recordEvents(eventsOf(before, conditionsOf(p.live)))
 	}
 	if done || excluded.Conflict != nil {
 		p.tellConflict(excluded.Conflict)

@@ -23,8 +23,8 @@ const (
 	actionApplyConfig    = "Apply"
 )
 
-// newsOfConfig returns events about what has changed in an object's conditions, each once.
-func newsOfConfig(before, after []metav1.Condition) (news []status.Event) {
+// eventsOf returns events about what has changed in an object's conditions, each once.
+func eventsOf(before, after []metav1.Condition) (events []status.Event) {
 	began := func(conditionType string, is metav1.ConditionStatus) *metav1.Condition {
 		now, was := meta.FindStatusCondition(after, conditionType), meta.FindStatusCondition(before, conditionType)
 		if now == nil || now.Status != is || was != nil && was.Status == is {
@@ -33,27 +33,27 @@ func newsOfConfig(before, after []metav1.Condition) (news []status.Event) {
 		return now
 	}
 	if c := began(v1beta1.ConditionValid, metav1.ConditionFalse); c != nil {
-		news = append(news, status.Event{
+		events = append(events, status.Event{
 			Type: corev1.EventTypeWarning, Reason: v1beta1.EventReasonConfigInvalid, Action: actionValidateConfig, Note: c.Message,
 		})
 	}
 	if c := began(v1beta1.ConditionValid, metav1.ConditionTrue); c != nil && meta.IsStatusConditionFalse(before, c.Type) {
-		news = append(news, status.Event{
+		events = append(events, status.Event{
 			Type: corev1.EventTypeNormal, Reason: v1beta1.EventReasonConfigValid, Action: actionValidateConfig, Note: c.Message,
 		})
 	}
 	if c := began(v1beta1.ConditionDeletionBlocked, metav1.ConditionTrue); c != nil {
-		news = append(news, status.Event{
+		events = append(events, status.Event{
 			Type: corev1.EventTypeWarning, Reason: v1beta1.EventReasonDeletionBlocked, Action: actionDeleteConfig, Note: c.Message,
 		})
 	}
 	if c := began(v1beta1.ConditionDeprecatedInboundGrantConfiguration, metav1.ConditionTrue); c != nil {
-		news = append(news, status.Event{
+		events = append(events, status.Event{
 			Type: corev1.EventTypeWarning, Reason: v1beta1.EventReasonInboundGrantsLegacyFieldsDeprecated, Action: actionMigrateGrants,
 			Note: c.Message,
 		})
 	}
-	return news
+	return events
 }
 
 // tellConflict records an event about a conflict unless it was recorded before; nil ends it.
@@ -63,12 +63,12 @@ func (p *pass) tellConflict(conflict *apply.ConflictError) {
 		text = p.describe(conflict)
 	}
 	p.mu.Lock()
-	news := p.told[p.key] != text
+	isNew := p.told[p.key] != text
 	if p.told[p.key] = text; text == "" {
 		delete(p.told, p.key)
 	}
 	p.mu.Unlock()
-	if news && text != "" {
+	if isNew && text != "" {
 		p.recordEvents([]status.Event{{
 			Type: corev1.EventTypeWarning, Reason: v1beta1.ReasonFieldManagerConflict, Action: actionApplyConfig, Note: text,
 		}})
@@ -85,7 +85,7 @@ func (p *pass) describe(c *apply.ConflictError) string {
 }
 
 // recordEvents records events about the object.
-func (p *pass) recordEvents(news []status.Event) {
+func (p *pass) recordEvents(events []status.Event) {
 	if p.config.Recorder == nil {
 		return
 	}
@@ -93,7 +93,7 @@ func (p *pass) recordEvents(news []status.Event) {
 		Namespace: p.live.GetNamespace(), Name: p.live.GetName(), UID: p.live.GetUID(), ResourceVersion: p.live.GetResourceVersion(),
 	}}
 	regarding.SetGroupVersionKind(p.row.GroupVersionKind)
-	for _, event := range news {
+	for _, event := range events {
 		p.config.Recorder.Eventf(regarding, nil, event.Type, event.Reason, event.Action, "%s", event.Note)
 	}
 }

@@ -118,6 +118,6 @@ func (config *Config) complete() {
 		config.Tracer = noop.NewTracerProvider()
 	}
 	if config.Recorder != nil {
-		config.Recorder = newNewsRecorder(config.Recorder)
+		config.Recorder = newEventRecorder(config.Recorder)
 	}
 }

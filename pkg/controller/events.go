@@ -17,31 +17,30 @@ import (
 	"github.com/freehold-dev/freehold/pkg/printable"
 )
 
-// rememberedNews is how many events are remembered. The recorder itself remembers an event for six minutes.
-const rememberedNews = 4096
+// rememberedEvents is how many events are remembered. The recorder itself remembers an event for six minutes.
+const rememberedEvents = 4096
 
 // maxNote is how long the API server lets the note of an event be, in bytes. It refuses a longer one, and the recorder
 // drops the event then.
 const maxNote = 1024
 
-// newsRecorder records the same news about an MCPServer as one event, a series, and other news as another one.
+// eventRecorder records an event about an MCPServer that is repeated as one event, a series, and another event as another one.
 //
 // To the recorders of client-go two events are the same when they are alike but for their notes, and regard the same
-// version of an object. But the status is written before the event, so the next news always come with another version: the
-// same ones would be a new event each time. And without a version, other news for the same reason, such as a conflict
-// about another field, would be counted as the first ones and not be recorded. So news always regard the version at which
-// they were recorded first.
-type newsRecorder struct {
+// version of an object. The status is written before the event, so an event that is repeated comes with another version, and would be a
+// new event each time. Without a version, an event with the same reason and another note, such as a conflict about another field, would be
+// counted as the first one and not be recorded. So an event regards the version at which it was recorded first.
+type eventRecorder struct {
 	events.EventRecorder
 	versions *lru.Cache
 }
 
-func newNewsRecorder(to events.EventRecorder) newsRecorder {
-	return newsRecorder{to, lru.New(rememberedNews)}
+func newEventRecorder(to events.EventRecorder) eventRecorder {
+	return eventRecorder{to, lru.New(rememberedEvents)}
 }
 
 // Eventf implements events.EventRecorder. An object without a kind is taken for an MCPServer.
-func (r newsRecorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
+func (r eventRecorder) Eventf(regarding, related runtime.Object, eventType, reason, action, note string, args ...any) {
 	server, err := meta.Accessor(regarding)
 	if err != nil {
 		return // not an object: there is nothing to report about
@@ -52,11 +51,11 @@ func (r newsRecorder) Eventf(regarding, related runtime.Object, eventType, reaso
 		const more = "..."
 		text = strings.ToValidUTF8(text[:maxNote-len(more)], "") + more
 	}
-	news := strings.Join([]string{string(server.GetUID()), eventType, reason, action, text}, "\n")
-	version, known := r.versions.Get(news)
+	event := strings.Join([]string{string(server.GetUID()), eventType, reason, action, text}, "\n")
+	version, known := r.versions.Get(event)
 	if !known {
 		version = server.GetResourceVersion()
-		r.versions.Add(news, version)
+		r.versions.Add(event, version)
 	}
 	kind := regarding.GetObjectKind().GroupVersionKind()
 	if kind.Empty() {

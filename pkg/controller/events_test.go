@@ -27,7 +27,7 @@ func (v *versions) Eventf(regarding, _ runtime.Object, eventType, reason, action
 // those of other MCPServers do not.
 func TestSameNewsRegardTheSameVersion(t *testing.T) {
 	heard := &versions{}
-	r := newNewsRecorder(heard)
+	r := newEventRecorder(heard)
 	server := newServer("web")
 	tell := func(uid types.UID, version, reason, note string) {
 		server.UID, server.ResourceVersion = uid, version
@@ -61,7 +61,7 @@ func TestLongNewsAreCut(t *testing.T) {
 	} {
 		heard := &versions{}
 		server := newServer("web")
-		newNewsRecorder(heard).Eventf(server, nil, "Warning", "Conflict", "Apply", "%s", test.note)
+		newEventRecorder(heard).Eventf(server, nil, "Warning", "Conflict", "Apply", "%s", test.note)
 		if got := heard.told[0]; !strings.HasSuffix(got, " Apply "+test.want) {
 			t.Errorf("%s: %s", name, got)
 		}
@@ -71,7 +71,7 @@ func TestLongNewsAreCut(t *testing.T) {
 // Names of field managers and paths stand in notes. They cannot steer the terminal of the one who lists events.
 func TestNewsArePrintable(t *testing.T) {
 	heard := &versions{}
-	newNewsRecorder(heard).Eventf(newServer("web"), nil, "Warning", "Conflict", "Apply", "%s", "a\nb\x1b[2J\u202e")
+	newEventRecorder(heard).Eventf(newServer("web"), nil, "Warning", "Conflict", "Apply", "%s", "a\nb\x1b[2J\u202e")
 	if got := heard.told[0]; !strings.HasSuffix(got, ` Apply a\nb\x1b[2J\u202e`) {
 		t.Errorf("it is %q", got)
 	}

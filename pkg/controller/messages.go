@@ -186,19 +186,19 @@ func annotate(v *observed.Snapshot, annotation string, fields []string) string {
 // maxSource is how much is quoted of a source that another field manager wrote, in characters.
 const maxSource = 64
 
-// claimEvents returns events about fields whose owner changed. Each change is news: it was asked for, or something has gone wrong.
-func claimEvents(server *v1beta1.MCPServer, r *resolution, out apply.Outcome) (news []status.Event) {
+// claimEvents returns events about fields whose owner changed. A user has asked for each change, or something has gone wrong.
+func claimEvents(server *v1beta1.MCPServer, r *resolution, out apply.Outcome) (events []status.Event) {
 	// Of the workloads that a predecessor has left, the number of replicas is taken on after the rest.
 	written, ok := apply.ParseSource(out.Replaced)
 	if predecessors := ok && written.UID != server.UID && managers.CountsReplicas(out.Writer); out.Replaced != "" && !predecessors {
 		note := fmt.Sprintf("%s replaced the source of %s: %.*q is not a UID and generation that this MCPServer has had",
 			out.Writer, out.Object, maxSource, out.Replaced)
-		news = append(news, status.Event{Type: corev1.EventTypeWarning, Reason: v1beta1.EventReasonSourceReplaced, Action: "Apply", Note: note})
+		events = append(events, status.Event{Type: corev1.EventTypeWarning, Reason: v1beta1.EventReasonSourceReplaced, Action: "Apply", Note: note})
 	}
 	if out.ReplacedReferences != "" {
 		note := fmt.Sprintf("%s replaced the references of %s: %.*q is not a state that the objects that this MCPServer refers to have had",
 			out.Writer, out.Object, maxSource, out.ReplacedReferences)
-		news = append(news, status.Event{Type: corev1.EventTypeWarning, Reason: v1beta1.EventReasonSourceReplaced, Action: "Apply", Note: note})
+		events = append(events, status.Event{Type: corev1.EventTypeWarning, Reason: v1beta1.EventReasonSourceReplaced, Action: "Apply", Note: note})
 	}
 	for _, change := range out.Claims {
 		first := change.Fields[0]
@@ -237,9 +237,9 @@ func claimEvents(server *v1beta1.MCPServer, r *resolution, out apply.Outcome) (n
 			event.Note = fmt.Sprintf("%s had lost %s of %s and owns it again: another client reset the managedFields, or restored the object "+
 				"from a backup", out.Writer, what, out.Object)
 		}
-		news = append(news, event)
+		events = append(events, event)
 	}
-	return news
+	return events
 }
 
 // stopToolHive says how to end what ToolHive does to a child.

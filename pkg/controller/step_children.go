@@ -236,7 +236,7 @@ func capping(object apply.ObjectRef, number, most int32, by []ownership.Owner) s
 }
 
 // withCappings adds to what is reported about the spec the findings about numbers of replicas that other field managers set. What was
-// reported before stays until the MCPServer changes: a scaler that tries again and again is one piece of news.
+// reported before stays until the MCPServer changes: a scaler that tries again and again is reported once.
 func withCappings(server *v1beta1.MCPServer, spec, capped []status.Finding) []status.Finding {
 	before := toldCapping(server)
 	if len(capped) > 0 || before == nil {

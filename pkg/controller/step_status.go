@@ -125,7 +125,7 @@ func tells(p *pass, o *status.Observation, next *v1beta1.MCPServerStatus) toldSt
 	return now
 }
 
-// stored returns the status as the API server has it after a write. What was left out is there as it was before, and no news.
+// stored returns the status as the API server has it after a write. What was left out is there as it was before.
 func stored(out apply.Outcome, written v1beta1.MCPServerStatus) v1beta1.MCPServerStatus {
 	if server, ok := out.Live.(*v1beta1.MCPServer); ok && server != nil {
 		return server.Status
@@ -143,7 +143,7 @@ func isWorthTelling(o *status.Observation, refused []error, capped int, wait tim
 	case len(o.Delays) > 0:
 		return true, 0
 	case slices.ContainsFunc(refused, isMomentary):
-		return false, 0 // A write that lost a race, or got no answer, is made again at once, and what it brings about is the news.
+		return false, 0 // A write that lost a race, or got no answer, is made again at once, and the status reports what that brings about.
 	}
 	return wait == 0, wait
 }
@@ -161,7 +161,7 @@ func observeRefusals(v *observed.Snapshot, refused []error, observation *status.
 
 // unsharedSessions returns a warning about proxies that do not know each other's sessions, or what the authorization server of another
 // one keeps, although the spec asks for one of them at most: another field manager, such as an autoscaler, has set their number. The
-// number itself is left out, so that scaling up and down is one piece of news.
+// number itself is left out, so that scaling up and down is reported once.
 func unsharedSessions(o status.Observation) []status.Finding {
 	spec := &o.Server.Spec
 	if o.Deployment == nil || replicasOf(o.Deployment) <= 1 || o.SharedSessions && o.Unshared == "" || len(o.Invalid) > 0 ||

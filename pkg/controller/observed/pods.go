@@ -258,7 +258,7 @@ func (s *Scope) WatchPods(wake func(server cache.ObjectName)) error {
 	for store, serverOf := range map[cache.SharedIndexInformer]func(*workload.Pod) cache.ObjectName{
 		s.proxyStore: s.proxyOf, s.backendStore: s.backendOf,
 	} {
-		// That a pod has been given a node, or is reported on once more, is no news.
+		// A pod that was given a node, or whose status was written again, changes nothing that is kept.
 		if _, err := store.AddEventHandler(Persistent(OnNews((*workload.Pod).SameExceptVersion, func(obj any) {
 			if pod, ok := obj.(*workload.Pod); ok {
 				wake(serverOf(pod))

@@ -100,7 +100,7 @@ func (c *ReferencedConfigMaps) start(ctx context.Context, ref cache.ObjectName) 
 	store.begin()
 	c.running.Go(func() { store.RunWithContext(ctx) })
 	c.running.Go(func() {
-		// A ConfigMap that does not exist causes no event, but its absence is news as well.
+		// A ConfigMap that does not exist causes no event, and its absence has to be reported as well.
 		if cache.WaitForCacheSync(ctx.Done(), store.HasSynced) {
 			c.wakeUsers(ref)
 		}

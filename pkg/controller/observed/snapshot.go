@@ -209,7 +209,7 @@ func (v *Snapshot) CheckOwner(ref apply.ObjectRef, live metav1.Object) inventory
 			owner.Backend = set
 		}
 	}
-	return owner.Whose(ref.Kind, live)
+	return owner.Check(ref.Kind, live)
 }
 
 // NamedChildren returns the references of all objects that may be created for an MCPServer, except those named by their content.

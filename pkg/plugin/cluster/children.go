@@ -134,7 +134,7 @@ func (c *Client) Children(server metav1.Object) (*Children, error) {
 			children.Unreadable = append(children.Unreadable, refs[i])
 		case object == nil:
 		default:
-			verdict := owner.Whose(refs[i].Kind, object)
+			verdict := owner.Check(refs[i].Kind, object)
 			if verdict.Mine {
 				children.Owned = append(children.Owned, object)
 				continue
@@ -162,7 +162,7 @@ func (c *Client) owner(server metav1.Object, backend *unstructured.Unstructured)
 		name, ok := found[uid]
 		return name, ok || err != nil // To a user who may not list MCPServers this is unknown: it may be another one's.
 	}
-	if backend != nil && owner.Whose(managers.StatefulSet, backend).Mine {
+	if backend != nil && owner.Check(managers.StatefulSet, backend).Mine {
 		owner.Backend = backend
 	}
 	return owner

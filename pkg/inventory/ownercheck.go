@@ -40,7 +40,7 @@ var (
 	unknown = Verdict{}
 )
 
-// Whose decides whether an object of a kind, which has the name of one of the Owner's children, is that child. It is
+// Check decides whether an object of a kind, which has the name of one of the Owner's children, is that child. It is
 //
 //   - if its controller is the MCPServer, or a predecessor of the same name;
 //   - if it has no controller and its source annotation names the MCPServer;
@@ -48,7 +48,7 @@ var (
 //     the MCPServer's StatefulSet or it has none;
 //   - if it is an orphan: it has no controller, its source is no living MCPServer, and its labels name the MCPServer, where
 //     that kind has such a label.
-func (o Owner) Whose(kind schema.GroupKind, object metav1.Object) Verdict {
+func (o Owner) Check(kind schema.GroupKind, object metav1.Object) Verdict {
 	named := ServerNamed(object.GetLabels())
 	if controller := metav1.GetControllerOfNoCopy(object); controller != nil {
 		switch {

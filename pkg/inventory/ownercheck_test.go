@@ -111,7 +111,7 @@ func TestWhose(t *testing.T) {
 		"nothing at all":                         {managers.ServiceKind, object(), nobodys},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, owner("a-proxy").Whose(c.kind, c.is)); diff != "" {
+			if diff := cmp.Diff(c.want, owner("a-proxy").Check(c.kind, c.is)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 			if c.want.Mine && !inventory.MayBelong(c.is) {
@@ -145,7 +145,7 @@ func TestNoObjectBelongsToTwo(t *testing.T) {
 			}
 		}
 		is := object(options...)
-		first, second := owner("a").Whose(kind, is), owner("a-proxy").Whose(kind, is)
+		first, second := owner("a").Check(kind, is), owner("a-proxy").Check(kind, is)
 		if first.Mine && second.Mine {
 			t.Fatalf("%+v belongs to both", is)
 		}
