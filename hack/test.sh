@@ -116,6 +116,8 @@ for part in "$@"; do
 		;;
 	simulation)
 		echo "The simulation begins with seed ${FREEHOLD_SEED}."
+		# The scenarios once more with other words in every status and event: nothing may be decided from them.
+		run test/simulation "${TAGS},reworded" -count=1 -run='^TestHistories$'
 		run test/simulation "${DAILY[@]}" -timeout="${simulation_timeout}" -seed="${FREEHOLD_SEED}" -for="${FREEHOLD_SIMULATE_FOR:-40s}"
 		;;
 	tools)

@@ -94,6 +94,6 @@ func (p *pass) recordEvents(events []status.Event) {
 	}}
 	regarding.SetGroupVersionKind(p.row.GroupVersionKind)
 	for _, event := range events {
-		p.config.Recorder.Eventf(regarding, nil, event.Type, event.Reason, event.Action, "%s", event.Note)
+		p.config.Recorder.Eventf(regarding, nil, event.Type, event.Reason, event.Action, "%s", status.Worded(event.Note))
 	}
 }

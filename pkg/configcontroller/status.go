@@ -157,7 +157,7 @@ func blockedBy(users []string) string {
 // conditionOf returns a condition of an object, with the time since which it has its status.
 func conditionOf(live metav1.Object, conditionType string, holds bool, reason, message string, now time.Time) metav1.Condition {
 	c := metav1.Condition{
-		Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: printable.Bound(printable.Text(message), status.MaxMessage),
+		Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: printable.Bound(printable.Text(status.Worded(message)), status.MaxMessage),
 		ObservedGeneration: live.GetGeneration(), LastTransitionTime: metav1.NewTime(now),
 	}
 	if holds {

@@ -27,6 +27,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/configcontroller"
 	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/status"
 )
 
 const (
@@ -142,7 +143,7 @@ func TestConfigIsValidated(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := v1beta1.ConfigStatus{ConfigHash: hash, ObservedGeneration: 1, Conditions: []metav1.Condition{{
-			Type: v1beta1.ConditionValid, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonConfigValid, Message: "Spec validation passed",
+			Type: v1beta1.ConditionValid, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonConfigValid, Message: status.Worded("Spec validation passed"),
 			ObservedGeneration: 1, LastTransitionTime: metav1.NewTime(bubbleStart),
 		}}}
 		sameTimes := cmp.Comparer(func(a, b metav1.Time) bool { return a.Unix() == b.Unix() })
@@ -155,7 +156,7 @@ func TestConfigIsValidated(t *testing.T) {
 		o.rest()
 		checkWrites(t, "after an invalid edit", o.tookOn(), oidcStatusWrite)
 		want.Conditions[0].Status, want.Conditions[0].Reason, want.Conditions[0].ObservedGeneration = metav1.ConditionFalse, v1beta1.ReasonConfigInvalid, 2
-		want.Conditions[0].Message, want.Conditions[0].LastTransitionTime = configs.Validate(o.idp()).Error(), metav1.NewTime(bubbleStart.Add(3*time.Second))
+		want.Conditions[0].Message, want.Conditions[0].LastTransitionTime = status.Worded(configs.Validate(o.idp()).Error()), metav1.NewTime(bubbleStart.Add(3*time.Second))
 		if diff := cmp.Diff(want, o.idp().Status, sameTimes); diff != "" {
 			t.Errorf("status of an invalid spec (-want +got):\n%s", diff)
 		}

@@ -45,12 +45,7 @@ func (r eventRecorder) Eventf(regarding, related runtime.Object, eventType, reas
 	if err != nil {
 		return // not an object: there is nothing to report about
 	}
-	text := printable.Text(fmt.Sprintf(note, args...))
-	if len(text) > maxNote {
-		// The whole of it is in a condition.
-		const more = "..."
-		text = strings.ToValidUTF8(text[:maxNote-len(more)], "") + more
-	}
+	text := printable.Bound(printable.Text(fmt.Sprintf(note, args...)), maxNote) // The whole of it is in a condition.
 	event := strings.Join([]string{string(server.GetUID()), eventType, reason, action, text}, "\n")
 	version, known := r.versions.Get(event)
 	if !known {

@@ -162,7 +162,7 @@ func (x *executor) events(events []status.Event) {
 		return
 	}
 	for _, event := range events {
-		x.config.Recorder.Eventf(x.pass.Server, nil, event.Type, event.Reason, event.Action, "%s", event.Note)
+		x.config.Recorder.Eventf(x.pass.Server, nil, event.Type, event.Reason, event.Action, "%s", status.Worded(event.Note))
 	}
 }
 

@@ -144,7 +144,7 @@ func (c *Child) Ref(namespace, server string) apply.ObjectRef {
 }
 
 // Server returns the MCPServer that an object of the kind belongs to by its name; ok is false where it belongs to none.
-// Children of different MCPServers can have the same name, see Owner.Whose.
+// Children of different MCPServers can have the same name, see Owner.Check.
 func (c *Child) Server(name string) (server string, ok bool) {
 	if c.ByContent {
 		name, _ = cutDigest(name)

@@ -65,7 +65,7 @@ func writtenBy(manager string) option {
 	}
 }
 
-func TestWhose(t *testing.T) {
+func TestAnObjectIsOfOneOwner(t *testing.T) {
 	freehold, toolhive, plugin := writtenBy(managers.Service), writtenBy(managers.ToolHiveRunner), writtenBy(managers.Plugin)
 	mine, nobodys := inventory.Verdict{Mine: true}, inventory.Verdict{}
 	others := func(name string) inventory.Verdict { return inventory.Verdict{Other: name} }

@@ -76,7 +76,7 @@ func Compute(o Observation, now time.Time) v1beta1.MCPServerStatus {
 	}
 	setHashes(&next, o.Server, inUse)
 	at, detail := stageOf(o, pods)
-	next.Phase, next.Message = stages[at].phase, worded(readable(stages[at].message+detail))
+	next.Phase, next.Message = stages[at].phase, Worded(readable(stages[at].message+detail))
 	if at == stageCreating && o.Proxy.Serves() {
 		// The known pods are behind the status of their Deployment. That is over in a moment, and not worth a write.
 		o.Proxy = rollout.State{Phase: rollout.Progressing, Reason: rollout.Replacing}
@@ -227,7 +227,7 @@ type conditionSet struct {
 // status differs.
 func (s *conditionSet) add(f Finding) {
 	condition := metav1.Condition{
-		Type: f.Condition, Status: f.Status, Reason: f.Reason, Message: worded(readable(f.Message)),
+		Type: f.Condition, Status: f.Status, Reason: f.Reason, Message: Worded(readable(f.Message)),
 		ObservedGeneration: s.generation, LastTransitionTime: metav1.NewTime(s.now.Truncate(time.Second)),
 	}
 	for _, known := range [][]metav1.Condition{s.previous, s.unreported} {

@@ -5,5 +5,5 @@
 
 package status
 
-// worded returns a message as it is written. With the build tag reworded it is another one, see wording_reworded.go.
-func worded(message string) string { return message }
+// Worded returns a message as it is written. With the build tag reworded it is another one, see wording_reworded.go.
+func Worded(message string) string { return message }

@@ -7,9 +7,9 @@ package status
 
 import "strings"
 
-// worded returns a message in other words than it is written in: nothing may be decided from the words of a status, so the tests of the
+// Worded returns a message in other words than it is written in: nothing may be decided from the words of a status, so the tests of the
 // controller must find the same with these. One that has them already is an earlier one, which stays.
-func worded(message string) string {
+func Worded(message string) string {
 	const begin, end = "In other words: ", " That is all."
 	if message == "" || strings.HasPrefix(message, begin) {
 		return message

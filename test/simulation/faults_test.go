@@ -302,7 +302,7 @@ func (o *outage) isTold() bool {
 		if !slices.ContainsFunc(conditions, func(c any) bool {
 			of, _ := c.(fields)
 			return of["type"] == v1beta1.ConditionApplied && of["status"] == "False" &&
-				strings.HasPrefix(fmt.Sprint(of["message"]), strings.TrimSuffix(main, "s"))
+				strings.HasPrefix(asWritten.Replace(fmt.Sprint(of["message"])), strings.TrimSuffix(main, "s"))
 		}) {
 			return false
 		}

@@ -90,7 +90,8 @@ func TestHistories(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !bytes.Equal(want, got) {
+			// Nothing is decided from the words of a status: with others a history is the same but for these.
+			if got = []byte(asWritten.Replace(string(got))); !bytes.Equal(want, got) {
 				t.Errorf("the record is another one; run with -update (-recorded +played):\n%s", cmp.Diff(string(want), string(got)))
 			}
 		})
