@@ -4,6 +4,7 @@
 package deploy
 
 import (
+	"errors"
 	"io/fs"
 	"maps"
 	"slices"
@@ -11,10 +12,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
-	"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1"
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	toolhivescheme "github.com/freehold-dev/freehold/generated/clientset/versioned/scheme"
+	"github.com/freehold-dev/freehold/pkg/configs"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // TestScenarios shows that the objects of a file name only fields that exist, and refer to one another and to nothing else; and
@@ -40,17 +44,16 @@ func TestScenarios(t *testing.T) {
 				t.Errorf("%s: %s is in namespace %q and in %q, want a name of its own and no namespace", path, as, object.Namespace, names[as])
 			}
 			kinds[object.Kind], names[as] = true, path
-			decoded := decodeScenario(t, path, document, object.TypeMeta)
-			if len(decoded.unknown) > 0 || decoded.malformed != "" {
-				t.Errorf("%s: %s has what its type lacks: %v %s", path, as, decoded.unknown, decoded.malformed)
-			}
-			if decoded.server == nil {
+			server, ok := decodeScenario(t, path, document, object.TypeMeta).(*v1beta1.MCPServer)
+			if !ok {
 				has = append(has, as)
 				continue
 			}
-			wants = append(wants, references(&decoded.server.Spec)...)
-			if !pinned(decoded.server.Spec.Image) {
-				t.Errorf("%s: the image %s is not pinned", path, decoded.server.Spec.Image)
+			for _, named := range configs.Of(&server.Spec) {
+				wants = append(wants, named.Kind+"/"+named.Name)
+			}
+			if !pinned(server.Spec.Image) {
+				t.Errorf("%s: the image %s is not pinned", path, server.Spec.Image)
 			}
 		}
 		slices.Sort(has)
@@ -72,79 +75,33 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// scenarioObject is what a type made of an object, and the object itself if it is an MCPServer.
-type scenarioObject struct {
-	unknown   []string
-	malformed string
-	server    *v1beta1.MCPServer
-}
-
-func decodeScenario(t *testing.T, path string, document []byte, of metav1.TypeMeta) scenarioObject {
+// decodeScenario returns an object as its type, which must have all its fields.
+func decodeScenario(t *testing.T, path string, document []byte, of metav1.TypeMeta) runtime.Object {
 	t.Helper()
-	version := v1beta1.SchemeGroupVersion.String()
-	if of.Kind == v1beta1.MCPWebhookConfigKind {
-		version = v1alpha1.SchemeGroupVersion.String()
+	kind := v1beta1.SchemeGroupVersion.WithKind(v1beta1.MCPServerKind)
+	if config := managers.ConfigOf(v1beta1.Kind(of.Kind)); config != nil {
+		kind = config.GroupVersionKind
 	}
-	if of.APIVersion != version {
-		t.Errorf("%s: a %s is of %s, want %s", path, of.Kind, of.APIVersion, version)
+	if of.GroupVersionKind() != kind {
+		t.Errorf("%s: there is a %s, want %s", path, of.GroupVersionKind(), kind)
 	}
-	switch of.Kind {
-	case v1beta1.MCPServerKind:
-		object := strict[v1beta1.MCPServer](t, document)
-		return scenarioObject{object.Spec.UnknownFields, object.Spec.Malformed, &object}
-	case v1beta1.MCPOIDCConfigKind:
-		object := strict[v1beta1.MCPOIDCConfig](t, document)
-		return scenarioObject{object.Spec.UnknownFields, object.Spec.Malformed, nil}
-	case v1beta1.MCPAuthzConfigKind:
-		object := strict[v1beta1.MCPAuthzConfig](t, document)
-		return scenarioObject{object.Spec.UnknownFields, object.Spec.Malformed, nil}
-	case v1beta1.MCPExternalAuthConfigKind:
-		object := strict[v1beta1.MCPExternalAuthConfig](t, document)
-		return scenarioObject{object.Spec.UnknownFields, object.Spec.Malformed, nil}
-	case v1beta1.MCPToolConfigKind:
-		object := strict[v1beta1.MCPToolConfig](t, document)
-		return scenarioObject{object.Spec.UnknownFields, object.Spec.Malformed, nil}
-	case v1beta1.MCPTelemetryConfigKind:
-		object := strict[v1beta1.MCPTelemetryConfig](t, document)
-		return scenarioObject{object.Spec.UnknownFields, object.Spec.Malformed, nil}
-	case v1beta1.MCPWebhookConfigKind:
-		object := strict[v1alpha1.MCPWebhookConfig](t, document)
-		return scenarioObject{object.Spec.UnknownFields, object.Spec.Malformed, nil}
-	case v1beta1.MCPGroupKind:
-		object := strict[v1beta1.MCPGroup](t, document)
-		return scenarioObject{object.Spec.UnknownFields, object.Spec.Malformed, nil}
+	object, err := toolhivescheme.Scheme.New(kind)
+	if err := errors.Join(err, yaml.UnmarshalStrict(document, object)); err != nil {
+		t.Fatalf("%s: %v", path, err)
 	}
-	t.Errorf("%s: no test looks at a %s", path, of.Kind)
-	return scenarioObject{}
-}
-
-// references returns what an MCPServer refers to, as KIND/NAME.
-func references(spec *v1beta1.MCPServerSpec) []string {
-	var found []string
-	add := func(kind, name string) { found = append(found, kind+"/"+name) }
-	if ref := spec.OIDCConfigRef; ref != nil {
-		add(v1beta1.MCPOIDCConfigKind, ref.Name)
+	switch object := object.(type) {
+	case *v1beta1.MCPServer:
+		if len(object.Spec.UnknownFields) > 0 || object.Spec.Malformed != "" {
+			t.Errorf("%s: an MCPServer has what its type lacks: %v %s", path, object.Spec.UnknownFields, object.Spec.Malformed)
+		}
+	case *v1beta1.MCPGroup:
+		if len(object.Spec.UnknownFields) > 0 || object.Spec.Malformed != "" {
+			t.Errorf("%s: an MCPGroup has what its type lacks: %v %s", path, object.Spec.UnknownFields, object.Spec.Malformed)
+		}
+	default:
+		if err := configs.Read(object).Validate(); err != nil {
+			t.Errorf("%s: a %s cannot be used: %v", path, of.Kind, err)
+		}
 	}
-	if ref := spec.AuthzConfigRef; ref != nil {
-		add(v1beta1.MCPAuthzConfigKind, ref.Name)
-	}
-	if ref := spec.ExternalAuthConfigRef; ref != nil {
-		add(v1beta1.MCPExternalAuthConfigKind, ref.Name)
-	}
-	if ref := spec.AuthServerRef; ref != nil {
-		add(ref.Kind, ref.Name)
-	}
-	if ref := spec.ToolConfigRef; ref != nil {
-		add(v1beta1.MCPToolConfigKind, ref.Name)
-	}
-	if ref := spec.TelemetryConfigRef; ref != nil {
-		add(v1beta1.MCPTelemetryConfigKind, ref.Name)
-	}
-	if ref := spec.WebhookConfigRef; ref != nil {
-		add(v1beta1.MCPWebhookConfigKind, ref.Name)
-	}
-	if ref := spec.GroupRef; ref != nil {
-		add(v1beta1.MCPGroupKind, ref.Name)
-	}
-	return found
+	return object
 }

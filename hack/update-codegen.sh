@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Generates everything that is derived from apis/: deepcopy functions, OpenAPI models, apply
-# configurations, clientset, listers, informers, and the CRD.
+# configurations, clientset, listers, informers, and the CRDs with their kustomization.
 set -euo pipefail
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
@@ -50,3 +50,7 @@ kube::codegen::gen_client \
 echo "Generating the CRD"
 (cd "${TOOLS}" && go build -o "${GOBIN}/controller-gen" sigs.k8s.io/controller-tools/cmd/controller-gen)
 "${GOBIN}/controller-gen" crd paths=./apis/... output:crd:dir=deploy/crd
+{
+	printf '%s\n' "apiVersion: kustomize.config.k8s.io/v1beta1" "kind: Kustomization" "resources:"
+	(cd deploy/crd && printf -- '- %s\n' toolhive.stacklok.dev_*.yaml)
+} >deploy/crd/kustomization.yaml

@@ -85,26 +85,6 @@ func TestEveryKindHasADefinition(t *testing.T) {
 	}
 }
 
-// TestKustomizationHasEveryDefinition: what users install is what this package has.
-func TestKustomizationHasEveryDefinition(t *testing.T) {
-	text, err := os.ReadFile("kustomization.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var kustomization struct{ Resources []string }
-	if err := yaml.Unmarshal(text, &kustomization); err != nil {
-		t.Fatal(err)
-	}
-	var want []string
-	for _, definition := range all(t) {
-		plural, group, _ := strings.Cut(definition.Name, ".")
-		want = append(want, group+"_"+plural+".yaml")
-	}
-	if diff := cmp.Diff(want, kustomization.Resources); diff != "" {
-		t.Errorf("files here (-) and in kustomization.yaml (+):\n%s", diff)
-	}
-}
-
 func all(t *testing.T) []Definition {
 	t.Helper()
 	definitions, err := All()

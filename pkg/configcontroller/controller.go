@@ -284,7 +284,7 @@ func (p *pass) keep(ctx context.Context) error {
 	if p.live.GetDeletionTimestamp() != nil {
 		return p.finish(ctx)
 	}
-	if !p.write(ctx, managers.ConfigFinalizer, apply.Request{Config: finalizerIntent(p.row, p.key.ObjectName, p.row.Finalizer)}) {
+	if !p.write(ctx, managers.ConfigFinalizer, apply.Request{Config: p.finalizers(p.row.Finalizer)}) {
 		return nil
 	}
 	p.report(ctx, nil)
@@ -313,7 +313,7 @@ func (p *pass) finish(ctx context.Context) error {
 			return nil
 		}
 	}
-	if p.write(ctx, managers.ConfigFinalizer, apply.Request{Config: finalizerIntent(p.row, p.key.ObjectName), Preconditions: apply.Preconditions{LetGo: true}}) {
+	if p.write(ctx, managers.ConfigFinalizer, apply.Request{Config: p.finalizers(), Preconditions: apply.Preconditions{LetGo: true}}) {
 		klog.FromContext(ctx).V(2).Info("Released the finalizer")
 	}
 	return nil

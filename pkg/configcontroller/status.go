@@ -13,10 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	toolhivev1alpha1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1alpha1"
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
@@ -25,71 +23,26 @@ import (
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
-// configConfig is the part of a generated apply configuration of a kind that MCPServers refer to, S being that of its status.
-type configConfig[A, S any] interface {
-	runtime.ApplyConfiguration
-	WithFinalizers(values ...string) A
-	WithStatus(value *S) A
-}
-
-// configIntents make the intents about one object: with finalizers, or with a status.
-type configIntents struct {
-	finalizers func(values ...string) runtime.ApplyConfiguration
-	status     func(value *toolhivev1beta1ac.ConfigStatusApplyConfiguration) runtime.ApplyConfiguration
-	group      func(value *toolhivev1beta1ac.MCPGroupStatusApplyConfiguration) runtime.ApplyConfiguration
-}
-
-func intentsOf(row *managers.Config, key cache.ObjectName) configIntents {
-	switch row.Kind {
-	case configs.OIDC:
-		return configIntentsOf(toolhivev1beta1ac.MCPOIDCConfig(key.Name, key.Namespace))
-	case configs.AuthzConfig:
-		return configIntentsOf(toolhivev1beta1ac.MCPAuthzConfig(key.Name, key.Namespace))
-	case configs.ExternalAuth:
-		return configIntentsOf(toolhivev1beta1ac.MCPExternalAuthConfig(key.Name, key.Namespace))
-	case configs.Tool:
-		return configIntentsOf(toolhivev1beta1ac.MCPToolConfig(key.Name, key.Namespace))
-	case configs.Telemetry:
-		return configIntentsOf(toolhivev1beta1ac.MCPTelemetryConfig(key.Name, key.Namespace))
-	case configs.Webhook:
-		return configIntentsOf(toolhivev1alpha1ac.MCPWebhookConfig(key.Name, key.Namespace))
-	}
-	group := toolhivev1beta1ac.MCPGroup(key.Name, key.Namespace)
-	return configIntents{
-		finalizers: func(values ...string) runtime.ApplyConfiguration { return group.WithFinalizers(values...) },
-		group: func(value *toolhivev1beta1ac.MCPGroupStatusApplyConfiguration) runtime.ApplyConfiguration {
-			return group.WithStatus(value)
-		},
-	}
-}
-
-func configIntentsOf[A configConfig[A, toolhivev1beta1ac.ConfigStatusApplyConfiguration]](config A) configIntents {
-	return configIntents{
-		finalizers: func(values ...string) runtime.ApplyConfiguration { return config.WithFinalizers(values...) },
-		status: func(value *toolhivev1beta1ac.ConfigStatusApplyConfiguration) runtime.ApplyConfiguration {
-			return config.WithStatus(value)
-		},
-	}
-}
-
-// finalizerIntent returns an object with these finalizers and nothing else.
-func finalizerIntent(row *managers.Config, key cache.ObjectName, finalizers ...string) runtime.ApplyConfiguration {
-	return intentsOf(row, key).finalizers(finalizers...)
+// finalizers returns the object with these finalizers and nothing else.
+func (p *pass) finalizers(finalizers ...string) runtime.ApplyConfiguration {
+	return configs.KindNamed(p.key.kind).WithFinalizers(p.key.Namespace, p.key.Name, finalizers...)
 }
 
 // statusIntent returns the status of the object, and the field manager that writes it. users are the objects that keep it from
 // being deleted, and contested describes a conflict about it; both are empty for none. known is false while the members of a
 // group are not known.
 func (p *pass) statusIntent(users []string, contested string) (intent runtime.ApplyConfiguration, manager string, known bool) {
-	intents, now := intentsOf(p.row, p.key.ObjectName), p.pending.since(p.ref, p.config.Clock.Now())
+	now := p.pending.since(p.ref, p.config.Clock.Now())
 	if !p.row.IsGroup() {
-		return intents.status(configStatusConfig(computeConfigStatus(p.live, users, contested, now))), managers.ConfigStatus, true
+		next := configStatusConfig(p.live, users, contested, now)
+		return configs.KindNamed(p.key.kind).WithStatus(p.key.Namespace, p.key.Name, next), managers.ConfigStatus, true
 	}
 	members, known := p.members()
 	if !known {
 		return nil, managers.GroupStatus, false
 	}
-	return intents.group(groupStatusConfig(p.live, members, contested, now)), managers.GroupStatus, true
+	next := groupStatusConfig(p.live, members, contested, now)
+	return toolhivev1beta1ac.MCPGroup(p.key.Name, p.key.Namespace).WithStatus(next), managers.GroupStatus, true
 }
 
 // conditionsOf returns the conditions of an object that MCPServers refer to.
@@ -97,31 +50,31 @@ func conditionsOf(live metav1.Object) []metav1.Condition {
 	if group, ok := live.(*v1beta1.MCPGroup); ok {
 		return group.Status.Conditions
 	}
-	if of := configs.StatusOf(live); of != nil {
-		return of.Conditions
+	if config := configs.Read(live); config != nil {
+		return config.Status.Conditions
 	}
 	return nil
 }
 
-// computeConfigStatus returns the status of a config. The hash and the generation of the last valid spec stay while the spec is
-// invalid.
-func computeConfigStatus(live metav1.Object, users []string, contested string, now time.Time) v1beta1.ConfigStatus {
-	before := configs.StatusOf(live)
-	next := v1beta1.ConfigStatus{ConfigHash: before.ConfigHash, ObservedGeneration: before.ObservedGeneration}
+// configStatusConfig returns the status of a config. The hash and the generation of the last valid spec stay while the spec is invalid.
+func configStatusConfig(live metav1.Object, users []string, contested string, now time.Time) *toolhivev1beta1ac.ConfigStatusApplyConfiguration {
+	config := configs.Read(live)
+	valid, generation := config.Status.ConfigHash, config.Status.ObservedGeneration
+	var conditions []metav1.Condition
 	add := func(conditionType string, holds bool, reason, message string) {
-		next.Conditions = append(next.Conditions, conditionOf(live, conditionType, holds, reason, message, now))
+		conditions = append(conditions, conditionOf(live, conditionType, holds, reason, message, now))
 	}
-	succeeded, failed := validReasons(live)
-	err := configs.Validate(live)
-	hash, unhashed := configs.HashOf(live)
+	err := config.Validate()
+	hash, unhashed := config.Hash()
 	if err = cmp.Or(err, unhashed); err != nil {
+		failed := config.Kind.Invalid
 		if errors.Is(err, configs.ErrEnterprise) {
 			failed = v1beta1.ReasonEnterpriseRequired
 		}
 		add(v1beta1.ConditionValid, false, failed, err.Error())
 	} else {
-		next.ConfigHash, next.ObservedGeneration = hash, live.GetGeneration()
-		add(v1beta1.ConditionValid, true, succeeded, "Spec validation passed")
+		valid, generation = hash, live.GetGeneration()
+		add(v1beta1.ConditionValid, true, config.Kind.Valid, "Spec validation passed")
 	}
 	if len(users) > 0 {
 		add(v1beta1.ConditionDeletionBlocked, true, v1beta1.ReasonReferencedByWorkloads, blockedBy(users))
@@ -132,16 +85,14 @@ func computeConfigStatus(live metav1.Object, users []string, contested string, n
 	if contested != "" {
 		add(v1beta1.ConditionFieldsOwned, false, v1beta1.ReasonFieldManagerConflict, contested)
 	}
-	return next
-}
-
-// validReasons returns the reasons of the condition Valid. They are ToolHive's.
-func validReasons(live metav1.Object) (succeeded, failed string) {
-	switch live.(type) {
-	case *v1beta1.MCPOIDCConfig, *v1beta1.MCPAuthzConfig:
-		return v1beta1.ReasonConfigValid, v1beta1.ReasonConfigInvalid
+	next := toolhivev1beta1ac.ConfigStatus().WithConditions(status.ConditionConfigs(conditions)...)
+	if valid != "" {
+		next.WithConfigHash(valid)
 	}
-	return v1beta1.ReasonValidationSucceeded, v1beta1.ReasonValidationFailed
+	if generation != 0 {
+		next.WithObservedGeneration(generation)
+	}
+	return next
 }
 
 // blockedBy says in ToolHive's words what keeps an object from being deleted. The list is bounded.
@@ -167,17 +118,6 @@ func conditionOf(live metav1.Object, conditionType string, holds bool, reason, m
 		c.LastTransitionTime = was.LastTransitionTime
 	}
 	return c
-}
-
-func configStatusConfig(of v1beta1.ConfigStatus) *toolhivev1beta1ac.ConfigStatusApplyConfiguration {
-	config := toolhivev1beta1ac.ConfigStatus().WithConditions(status.ConditionConfigs(of.Conditions)...)
-	if of.ConfigHash != "" {
-		config.WithConfigHash(of.ConfigHash)
-	}
-	if of.ObservedGeneration != 0 {
-		config.WithObservedGeneration(of.ObservedGeneration)
-	}
-	return config
 }
 
 // members are the names of a group's members, sorted.

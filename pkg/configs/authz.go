@@ -9,8 +9,25 @@ import (
 	"fmt"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
+
+var authzKind = kind(
+	Kind{Name: AuthzConfig, Valid: v1beta1.ReasonConfigValid, Invalid: v1beta1.ReasonConfigInvalid}, toolhivev1beta1ac.MCPAuthzConfig,
+	func(c *v1beta1.MCPAuthzConfig) *v1beta1.MCPAuthzConfigSpec { return &c.Spec }, func(c *v1beta1.MCPAuthzConfig) *v1beta1.ConfigStatus { return &c.Status },
+	func(spec *v1beta1.MCPAuthzConfigSpec) error { _, err := Authz(spec); return err }, none,
+)
+
+// AuthzConfigRef is spec.authzConfigRef.
+var AuthzConfigRef = refer(authzKind, Reference{
+	Field: "authzConfigRef", Condition: v1beta1.ConditionAuthzConfigRefValidated,
+	Valid: v1beta1.ReasonAuthzConfigRefValid, NotFound: v1beta1.ReasonAuthzConfigRefNotFound,
+	Invalid: v1beta1.ReasonAuthzConfigRefNotValid, Unavailable: v1beta1.ReasonAuthzConfigRefError,
+	Hash:     func(s *v1beta1.MCPServerStatus) *string { return &s.AuthzConfigHash },
+	WithHash: (*toolhivev1beta1ac.MCPServerStatusApplyConfiguration).WithAuthzConfigHash,
+}, func(s *v1beta1.MCPServerSpec) **v1beta1.MCPAuthzConfigReference { return &s.AuthzConfigRef },
+	func(ref *v1beta1.MCPAuthzConfigReference) Named { return Named{AuthzConfig, ref.Name} })
 
 // blocks are the keys under which an authorization configuration holds the part for its type.
 var blocks = map[string]string{runconfig.AuthzTypeCedar: "cedar", runconfig.AuthzTypeHTTP: "pdp"}

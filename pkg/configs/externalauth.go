@@ -4,12 +4,45 @@
 package configs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/authserver"
 )
+
+var externalAuthKind = kind(
+	Kind{Name: ExternalAuth, Valid: v1beta1.ReasonValidationSucceeded, Invalid: v1beta1.ReasonValidationFailed}, toolhivev1beta1ac.MCPExternalAuthConfig,
+	func(c *v1beta1.MCPExternalAuthConfig) *v1beta1.MCPExternalAuthConfigSpec { return &c.Spec }, func(c *v1beta1.MCPExternalAuthConfig) *v1beta1.ConfigStatus { return &c.Status },
+	ValidateExternalAuth, func(spec *v1beta1.MCPExternalAuthConfigSpec) []string {
+		if spec.EmbeddedAuthServer == nil {
+			return nil
+		}
+		return authserver.ConfigMaps(spec.EmbeddedAuthServer)
+	},
+)
+
+// ExternalAuthConfigRef is spec.externalAuthConfigRef.
+var ExternalAuthConfigRef = refer(externalAuthKind, Reference{
+	Field: "externalAuthConfigRef", Condition: v1beta1.ConditionExternalAuthConfigValidated,
+	Valid: v1beta1.ReasonExternalAuthConfigValid, NotFound: v1beta1.ReasonExternalAuthConfigNotFound,
+	Invalid: v1beta1.ReasonInvalidExternalAuthConfig, Unavailable: v1beta1.ReasonExternalAuthConfigError,
+	Hash:     func(s *v1beta1.MCPServerStatus) *string { return &s.ExternalAuthConfigHash },
+	WithHash: (*toolhivev1beta1ac.MCPServerStatusApplyConfiguration).WithExternalAuthConfigHash,
+}, func(s *v1beta1.MCPServerSpec) **v1beta1.ExternalAuthConfigRef { return &s.ExternalAuthConfigRef },
+	func(ref *v1beta1.ExternalAuthConfigRef) Named { return Named{ExternalAuth, ref.Name} })
+
+// AuthServerRef is spec.authServerRef, which has a field for the kind.
+var AuthServerRef = refer(externalAuthKind, Reference{
+	Field: "authServerRef", Condition: v1beta1.ConditionAuthServerRefValidated,
+	Valid: v1beta1.ReasonAuthServerRefValid, NotFound: v1beta1.ReasonAuthServerRefNotFound,
+	Invalid: v1beta1.ReasonAuthServerRefInvalidConfig, Unavailable: v1beta1.ReasonAuthServerRefFetchError,
+	Hash:     func(s *v1beta1.MCPServerStatus) *string { return &s.AuthServerConfigHash },
+	WithHash: (*toolhivev1beta1ac.MCPServerStatusApplyConfiguration).WithAuthServerConfigHash,
+}, func(s *v1beta1.MCPServerSpec) **v1beta1.AuthServerRef { return &s.AuthServerRef },
+	func(ref *v1beta1.AuthServerRef) Named { return Named{cmp.Or(ref.Kind, ExternalAuth), ref.Name} })
 
 // ErrEnterprise is the reason why an MCPExternalAuthConfig of type obo cannot be used.
 var ErrEnterprise = errors.New("spec.type obo needs ToolHive's enterprise edition, whose proxyrunner Freehold does not know")

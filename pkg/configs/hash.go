@@ -10,10 +10,8 @@ import (
 	"encoding/json"
 )
 
-// Hashes are those of the objects that an MCPServer refers to, as in their status; empty for one that cannot be used.
-type Hashes struct {
-	OIDC, Authz, ExternalAuth, AuthServer, Tool, Telemetry, Webhook string
-}
+// Hashes are those of the objects that an MCPServer refers to and that can be used, by the field of its spec, as in their status.
+type Hashes map[string]string
 
 // hashBytes is how much of a SHA-256 sum a hash shows: enough to distinguish two specs of one object.
 const hashBytes = 8

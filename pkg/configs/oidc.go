@@ -9,7 +9,24 @@ import (
 	"net/url"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 )
+
+var oidcKind = kind(
+	Kind{Name: OIDC, Valid: v1beta1.ReasonConfigValid, Invalid: v1beta1.ReasonConfigInvalid}, toolhivev1beta1ac.MCPOIDCConfig,
+	func(c *v1beta1.MCPOIDCConfig) *v1beta1.MCPOIDCConfigSpec { return &c.Spec }, func(c *v1beta1.MCPOIDCConfig) *v1beta1.ConfigStatus { return &c.Status },
+	ValidateOIDC, func(spec *v1beta1.MCPOIDCConfigSpec) []string { return OIDCBundle(spec).configMaps() },
+)
+
+// OIDCConfigRef is spec.oidcConfigRef.
+var OIDCConfigRef = refer(oidcKind, Reference{
+	Field: "oidcConfigRef", Condition: v1beta1.ConditionOIDCConfigRefValidated,
+	Valid: v1beta1.ReasonOIDCConfigRefValid, NotFound: v1beta1.ReasonOIDCConfigRefNotFound,
+	Invalid: v1beta1.ReasonOIDCConfigRefNotValid, Unavailable: v1beta1.ReasonOIDCConfigRefError,
+	Hash:     func(s *v1beta1.MCPServerStatus) *string { return &s.OIDCConfigHash },
+	WithHash: (*toolhivev1beta1ac.MCPServerStatusApplyConfiguration).WithOIDCConfigHash,
+}, func(s *v1beta1.MCPServerSpec) **v1beta1.MCPOIDCConfigReference { return &s.OIDCConfigRef },
+	func(ref *v1beta1.MCPOIDCConfigReference) Named { return Named{OIDC, ref.Name} })
 
 // ValidateOIDC returns why an MCPOIDCConfig cannot be used; nil when it can. Whether ConfigMaps and Secrets exist does not count.
 func ValidateOIDC(spec *v1beta1.MCPOIDCConfigSpec) error {

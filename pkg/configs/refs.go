@@ -6,12 +6,10 @@ package configs
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/authserver"
 )
 
 // Prefixes of the volumes of certificate authorities in the proxy's pod. They are ToolHive's; the name of the ConfigMap follows.
@@ -52,6 +50,14 @@ func bundle(source *v1beta1.CABundleSource, prefix string) *Bundle {
 	return &Bundle{ref.Name, cmp.Or(ref.Key, DefaultBundleKey), prefix + ref.Name}
 }
 
+// configMaps returns the names of the ConfigMaps of certificate authorities; nil is none.
+func (b *Bundle) configMaps() []string {
+	if b == nil || b.ConfigMap == "" {
+		return nil
+	}
+	return []string{b.ConfigMap}
+}
+
 // validateBundle checks a reference to certificate authorities, of which the pod's volume gets its name.
 func validateBundle(field string, source *v1beta1.CABundleSource, prefix string) error {
 	if source == nil {
@@ -84,30 +90,6 @@ func validateSecretKey(field string, ref *v1beta1.SecretKeyRef) error {
 	return nil
 }
 
-// ConfigMaps returns the names of the ConfigMaps that a config refers to, a pointer to one of the kinds of this package, sorted. A nil
-// pointer refers to none.
-func ConfigMaps(config any) (names []string) {
-	var found *Bundle
-	switch config := config.(type) {
-	case *v1beta1.MCPOIDCConfig:
-		if config != nil {
-			found = OIDCBundle(&config.Spec)
-		}
-	case *v1beta1.MCPTelemetryConfig:
-		if config != nil {
-			found = TelemetryBundle(&config.Spec)
-		}
-	case *v1beta1.MCPExternalAuthConfig:
-		if config != nil && config.Spec.EmbeddedAuthServer != nil {
-			return authserver.ConfigMaps(config.Spec.EmbeddedAuthServer)
-		}
-	}
-	if found != nil && found.ConfigMap != "" {
-		names = append(names, found.ConfigMap)
-	}
-	return slices.Clip(names)
-}
-
 // readable returns why a spec was not read as it is stored; nil when it was. Nothing can say what an unknown field protects.
 func readable(unknown []string, malformed string) error {
 	const next = "upgrade Freehold to a version that supports the CustomResourceDefinition in this cluster, or "
@@ -118,9 +100,4 @@ func readable(unknown []string, malformed string) error {
 		return fmt.Errorf("this version of Freehold cannot read the spec: %s; %scorrect the value", malformed, next)
 	}
 	return nil
-}
-
-// ValidateTool returns why an MCPToolConfig cannot be read; nil when it can.
-func ValidateTool(spec *v1beta1.MCPToolConfigSpec) error {
-	return readable(spec.UnknownFields, spec.Malformed)
 }

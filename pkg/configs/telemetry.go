@@ -10,7 +10,24 @@ import (
 	"strings"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 )
+
+var telemetryKind = kind(
+	Kind{Name: Telemetry, Valid: v1beta1.ReasonValidationSucceeded, Invalid: v1beta1.ReasonValidationFailed}, toolhivev1beta1ac.MCPTelemetryConfig,
+	func(c *v1beta1.MCPTelemetryConfig) *v1beta1.MCPTelemetryConfigSpec { return &c.Spec }, func(c *v1beta1.MCPTelemetryConfig) *v1beta1.ConfigStatus { return &c.Status },
+	ValidateTelemetry, func(spec *v1beta1.MCPTelemetryConfigSpec) []string { return TelemetryBundle(spec).configMaps() },
+)
+
+// TelemetryConfigRef is spec.telemetryConfigRef.
+var TelemetryConfigRef = refer(telemetryKind, Reference{
+	Field: "telemetryConfigRef", Condition: v1beta1.ConditionTelemetryConfigRefValidated,
+	Valid: v1beta1.ReasonTelemetryConfigRefValid, NotFound: v1beta1.ReasonTelemetryConfigRefNotFound,
+	Invalid: v1beta1.ReasonTelemetryConfigRefInvalid, Unavailable: v1beta1.ReasonTelemetryConfigRefError,
+	Hash:     func(s *v1beta1.MCPServerStatus) *string { return &s.TelemetryConfigHash },
+	WithHash: (*toolhivev1beta1ac.MCPServerStatusApplyConfiguration).WithTelemetryConfigHash,
+}, func(s *v1beta1.MCPServerSpec) **v1beta1.MCPTelemetryConfigReference { return &s.TelemetryConfigRef },
+	func(ref *v1beta1.MCPTelemetryConfigReference) Named { return Named{Telemetry, ref.Name} })
 
 // ValidateTelemetry returns why an MCPTelemetryConfig cannot be used; nil when it can.
 func ValidateTelemetry(spec *v1beta1.MCPTelemetryConfigSpec) error {

@@ -9,8 +9,27 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1"
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	toolhivev1alpha1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1alpha1"
+	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 )
+
+var webhookKind = kind(
+	Kind{Name: Webhook, Valid: v1beta1.ReasonValidationSucceeded, Invalid: v1beta1.ReasonValidationFailed}, toolhivev1alpha1ac.MCPWebhookConfig,
+	func(c *v1alpha1.MCPWebhookConfig) *v1beta1.MCPWebhookConfigSpec { return &c.Spec }, func(c *v1alpha1.MCPWebhookConfig) *v1beta1.ConfigStatus { return &c.Status },
+	ValidateWebhook, none,
+)
+
+// WebhookConfigRef is spec.webhookConfigRef.
+var WebhookConfigRef = refer(webhookKind, Reference{
+	Field: "webhookConfigRef", Condition: v1beta1.ConditionWebhookConfigValidated,
+	Valid: v1beta1.ReasonWebhookConfigValid, NotFound: v1beta1.ReasonWebhookConfigNotFound,
+	Invalid: v1beta1.ReasonWebhookConfigInvalid, Unavailable: v1beta1.ReasonWebhookConfigError,
+	Hash:     func(s *v1beta1.MCPServerStatus) *string { return &s.WebhookConfigHash },
+	WithHash: (*toolhivev1beta1ac.MCPServerStatusApplyConfiguration).WithWebhookConfigHash,
+}, func(s *v1beta1.MCPServerSpec) **v1beta1.WebhookConfigRef { return &s.WebhookConfigRef },
+	func(ref *v1beta1.WebhookConfigRef) Named { return Named{Webhook, ref.Name} })
 
 // How long the proxyrunner may be configured to wait for a webhook.
 const (

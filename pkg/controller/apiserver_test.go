@@ -31,6 +31,7 @@ import (
 	"github.com/freehold-dev/freehold/generated/applyconfiguration"
 	"github.com/freehold-dev/freehold/generated/clientset/versioned"
 	"github.com/freehold-dev/freehold/internal/apiserver"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
@@ -102,12 +103,17 @@ var served = sync.OnceValues(func() (map[reflect.Type]*apiserver.Kind, error) {
 	builtin, custom := builtinac.NewTypeConverter(scheme), applyconfiguration.NewTypeConverter(scheme)
 	kinds := map[reflect.Type]*apiserver.Kind{}
 	all := []runtime.Object{
-		&appsv1.ReplicaSet{}, &corev1.Pod{},
-		&v1beta1.MCPServer{}, &v1beta1.MCPOIDCConfig{}, &v1beta1.MCPAuthzConfig{}, &v1beta1.MCPExternalAuthConfig{},
-		&v1beta1.MCPToolConfig{}, &v1beta1.MCPTelemetryConfig{}, &v1beta1.MCPGroup{}, &v1alpha1.MCPWebhookConfig{},
+		&appsv1.ReplicaSet{}, &corev1.Pod{}, &v1beta1.MCPServer{},
+	}
+	var others []schema.GroupVersionKind
+	for _, config := range managers.Configs() {
+		others = append(others, config.GroupVersionKind)
 	}
 	for _, child := range inventory.Children() {
-		empty, err := scheme.New(child.GroupVersionResource().GroupVersion().WithKind(child.Kind.Kind))
+		others = append(others, child.Kind.WithVersion(child.Version))
+	}
+	for _, of := range others {
+		empty, err := scheme.New(of)
 		if err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,8 +23,8 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1"
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/internal/apiserver"
 	"github.com/freehold-dev/freehold/pkg/configcontroller"
 	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
@@ -156,7 +157,7 @@ func TestConfigIsValidated(t *testing.T) {
 		o.rest()
 		checkWrites(t, "after an invalid edit", o.tookOn(), oidcStatusWrite)
 		want.Conditions[0].Status, want.Conditions[0].Reason, want.Conditions[0].ObservedGeneration = metav1.ConditionFalse, v1beta1.ReasonConfigInvalid, 2
-		want.Conditions[0].Message, want.Conditions[0].LastTransitionTime = status.Worded(configs.Validate(o.idp()).Error()), metav1.NewTime(bubbleStart.Add(3*time.Second))
+		want.Conditions[0].Message, want.Conditions[0].LastTransitionTime = status.Worded(configs.Read(o.idp()).Validate().Error()), metav1.NewTime(bubbleStart.Add(3*time.Second))
 		if diff := cmp.Diff(want, o.idp().Status, sameTimes); diff != "" {
 			t.Errorf("status of an invalid spec (-want +got):\n%s", diff)
 		}
@@ -187,27 +188,45 @@ func TestConfigIsValidated(t *testing.T) {
 	})
 }
 
-// Every kind gets its finalizer and its status.
+// Every kind gets its finalizer and its status, and no configuration goes while an MCPServer refers to it.
 func TestEveryKindIsKept(t *testing.T) {
-	objects := []runtime.Object{
-		newIDP(), newGroup("team"),
-		&v1beta1.MCPAuthzConfig{ObjectMeta: of("authz"), Spec: v1beta1.MCPAuthzConfigSpec{Type: "nonsense"}},
-		&v1beta1.MCPExternalAuthConfig{ObjectMeta: of("obo"), Spec: v1beta1.MCPExternalAuthConfigSpec{
-			Type: v1beta1.ExternalAuthTypeOBO, OBO: &v1beta1.OBOConfig{},
-		}},
-		&v1beta1.MCPToolConfig{ObjectMeta: of("tools"), Spec: v1beta1.MCPToolConfigSpec{ToolsFilter: []string{"a"}}},
-		&v1beta1.MCPTelemetryConfig{ObjectMeta: of("telemetry")},
-		&v1alpha1.MCPWebhookConfig{ObjectMeta: of("hooks")},
+	specs := map[string]string{
+		configs.OIDC:        `"type":"inline","inline":{"issuer":"https://idp.example.com"}`,
+		configs.AuthzConfig: `"type":"nonsense"`, configs.ExternalAuth: `"type":"obo","obo":{}`, configs.Tool: `"toolsFilter":["a"]`,
 	}
-	operate(t, objects, keeping, func(t *testing.T, o *operating) {
-		got := map[string]string{}
-		for _, object := range objects {
-			kind := o.kindOf(object)
-			row := managers.ConfigOf(kind.GroupKind())
-			found, ok := o.api.Get(kind, "shop", access(object).GetName())
-			if !ok {
-				t.Fatalf("%s %s does not exist", kind.Kind, access(object).GetName())
+	want := map[string]string{
+		configs.OIDC: "Valid=True ConfigValid", configs.AuthzConfig: "Valid=False ConfigInvalid",
+		configs.ExternalAuth: "Valid=False EnterpriseRequired", configs.Tool: "Valid=True ValidationSucceeded",
+		configs.Telemetry: "Valid=True ValidationSucceeded", configs.Webhook: "Valid=False ValidationFailed",
+		configs.Group: "MCPServersChecked=True ListMCPServersCheckSucceeded",
+	}
+	operate(t, nil, keeping, func(t *testing.T, o *operating) {
+		decode := func(document string, into any) {
+			if err := json.Unmarshal([]byte(document), into); err != nil {
+				t.Fatal(err)
 			}
+		}
+		server := newServer("web")
+		for ref := range configs.References() {
+			var refers v1beta1.MCPServer
+			decode(`{"spec":{"`+ref.Field+`":{"name":"`+strings.ToLower(ref.Kind.Name)+`"}}}`, &refers)
+			ref.Copy(&server.Spec, &refers.Spec)
+			if want[ref.Kind.Name] == "" { // The table has a kind that is not above.
+				want[ref.Kind.Name] = "Valid=True " + ref.Kind.Valid
+			}
+		}
+		all := map[*apiserver.Kind]managers.Config{}
+		for _, row := range managers.Configs() {
+			kind := o.api.KindOf(row.Group, row.Kind)
+			object, name := kind.New(), strings.ToLower(row.Kind)
+			decode(`{"metadata":{"namespace":"shop","name":"`+name+`","uid":"`+name+`","creationTimestamp":"1999-01-01T00:00:00Z","generation":1},"spec":{`+specs[row.Kind]+`}}`, object)
+			o.add(object)
+			all[kind] = row
+		}
+		o.rest()
+		got := map[string]string{}
+		for kind, row := range all {
+			found, _ := o.api.Get(kind, "shop", strings.ToLower(row.Kind))
 			live := access(found)
 			if !slices.Equal(live.GetFinalizers(), []string{row.Finalizer}) {
 				t.Errorf("%s has the finalizers %v", row.Kind, live.GetFinalizers())
@@ -216,16 +235,10 @@ func TestEveryKindIsKept(t *testing.T) {
 				got[row.Kind] += fmt.Sprint(c.Type, "=", c.Status, " ", c.Reason)
 			}
 		}
-		want := map[string]string{
-			configs.OIDC: "Valid=True ConfigValid", configs.AuthzConfig: "Valid=False ConfigInvalid",
-			configs.ExternalAuth: "Valid=False EnterpriseRequired", configs.Tool: "Valid=True ValidationSucceeded",
-			configs.Telemetry: "Valid=True ValidationSucceeded", configs.Webhook: "Valid=False ValidationFailed",
-			configs.Group: "MCPServersChecked=True ListMCPServersCheckSucceeded",
-		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("conditions (-want +got):\n%s", diff)
 		}
-		if n := len(o.tookOn()); n != 2*len(objects) {
+		if n := len(o.tookOn()); n != 2*len(all) {
 			t.Errorf("%d writes, want two for each object", n)
 		}
 		o.end()
@@ -233,6 +246,29 @@ func TestEveryKindIsKept(t *testing.T) {
 		again.rest()
 		checkWrites(t, "after a restart", again.tookOn())
 		*o = *again
+
+		o.add(server)
+		o.rest()
+		for kind, row := range all {
+			o.changeAt(kind, "", "somebody", strings.ToLower(row.Kind), func(object runtime.Object) { access(object).SetDeletionTimestamp(&metav1.Time{Time: time.Now()}) })
+		}
+		o.rest()
+		for kind, row := range all {
+			if _, held := o.api.Get(kind, "shop", strings.ToLower(row.Kind)); held == row.IsGroup() {
+				t.Errorf("%s that an MCPServer refers to is held: %t", row.Kind, held)
+			}
+		}
+		change(o.apiServer, "web", func(server *v1beta1.MCPServer) {
+			for ref := range configs.References() {
+				ref.Copy(&server.Spec, &v1beta1.MCPServerSpec{})
+			}
+		})
+		o.rest()
+		for kind, row := range all {
+			if _, held := o.api.Get(kind, "shop", strings.ToLower(row.Kind)); held {
+				t.Errorf("%s that nothing refers to is held", row.Kind)
+			}
+		}
 	})
 }
 
@@ -332,5 +368,5 @@ func configConditions(live metav1.Object) []metav1.Condition {
 	if group, ok := live.(*v1beta1.MCPGroup); ok {
 		return group.Status.Conditions
 	}
-	return configs.StatusOf(live).Conditions
+	return configs.Read(live).Status.Conditions
 }

@@ -3,31 +3,20 @@
 
 package render
 
-import (
-	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/configs"
-)
+import "github.com/freehold-dev/freehold/pkg/configs"
 
 // resolveAuthz says which requests the proxy lets through.
 func (r *renderer) resolveAuthz() {
-	wanted := r.server.Spec.AuthzConfigRef
-	if wanted == nil {
+	ref, found := refer(r, configs.AuthzConfigRef)
+	if ref == nil {
 		return
-	}
-	ref := &reference{
-		field: "authzConfigRef", kind: configs.AuthzConfig, name: wanted.Name, hash: &r.hashes.Authz,
-		condition: v1beta1.ConditionAuthzConfigRefValidated, valid: v1beta1.ReasonAuthzConfigRefValid,
-		notFound: v1beta1.ReasonAuthzConfigRefNotFound, invalid: v1beta1.ReasonAuthzConfigRefNotValid, unavailable: v1beta1.ReasonAuthzConfigRefError,
 	}
 	if r.server.Spec.AuthzConfig != nil {
-		r.hold(ref, ref.invalid, "spec.authzConfig and spec.authzConfigRef are both set; set only one.")
+		r.hold(ref, ref.Invalid, "spec.authzConfig and spec.authzConfigRef are both set; set only one.")
 		return
 	}
-	check := func(c *v1beta1.MCPAuthzConfig) (err error) {
-		r.proxy.authz, err = configs.Authz(&c.Spec)
-		return err
-	}
-	if !usable(r, ref, r.in.References.Authz, check) {
+	check := func() (err error) { r.proxy.authz, err = configs.Authz(&found.Spec); return err }
+	if !r.usable(ref, check) {
 		return
 	}
 	if provider := r.proxy.authz.PrimaryUpstreamProvider; provider != "" && !r.hasUpstream() {

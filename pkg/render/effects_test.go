@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/configs"
 )
 
 // noticesOf returns the messages of the notices of one condition.
@@ -32,8 +33,8 @@ func TestEffects(t *testing.T) {
 	without := func(in *Input) { in.Server.Spec.OIDCConfigRef = nil }
 	otel := func(enabled bool, change func(*v1beta1.MCPTelemetryOTelConfig)) func(*Input) {
 		return func(in *Input) {
-			in.References.Telemetry.Spec.OpenTelemetry = &v1beta1.MCPTelemetryOTelConfig{Enabled: enabled}
-			change(in.References.Telemetry.Spec.OpenTelemetry)
+			configs.TelemetryConfigRef.In(in.References.Objects).Spec.OpenTelemetry = &v1beta1.MCPTelemetryOTelConfig{Enabled: enabled}
+			change(configs.TelemetryConfigRef.In(in.References.Objects).Spec.OpenTelemetry)
 		}
 	}
 	traced := func(o *v1beta1.MCPTelemetryOTelConfig) {
@@ -51,7 +52,9 @@ func TestEffects(t *testing.T) {
 			"Mind that without spec.oidcConfigRef the proxy passes requests without a token on, and exchanges tokens that nobody has checked", "",
 		},
 		"the provider of exchanged tokens": {
-			func(in *Input) { in.References.ExternalAuth.Spec.TokenExchange.SubjectProviderName = "okta" },
+			func(in *Input) {
+				configs.ExternalAuthConfigRef.In(in.References.Objects).Spec.TokenExchange.SubjectProviderName = "okta"
+			},
 			v1beta1.ConditionExternalAuthConfigValidated, "Mind that the proxy ignores subjectProviderName in it", "",
 		},
 		"one limit for all": {
@@ -69,18 +72,20 @@ func TestEffects(t *testing.T) {
 			"rateLimiting is valid. Mind that without spec.oidcConfigRef the proxy takes all clients for one user, so they share the buckets of perUser", "",
 		},
 		"private addresses of protected resources": {
-			func(in *Input) { in.References.OIDC.Spec.Inline.ProtectedResourceAllowPrivateIP = true }, v1beta1.ConditionOIDCConfigRefValidated,
+			func(in *Input) {
+				configs.OIDCConfigRef.In(in.References.Objects).Spec.Inline.ProtectedResourceAllowPrivateIP = true
+			}, v1beta1.ConditionOIDCConfigRefValidated,
 			"Mind that protectedResourceAllowPrivateIP in it has no effect", "",
 		},
 		"introspection by plain http, without a client": {
 			func(in *Input) {
-				in.References.OIDC.Spec.Inline.IntrospectionURL, in.References.OIDC.Spec.Inline.InsecureAllowHTTP = "http://idp/introspect", true
+				configs.OIDCConfigRef.In(in.References.Objects).Spec.Inline.IntrospectionURL, configs.OIDCConfigRef.In(in.References.Objects).Spec.Inline.InsecureAllowHTTP = "http://idp/introspect", true
 			},
 			v1beta1.ConditionOIDCConfigRefValidated, "valid and ready", "Mind",
 		},
 		"introspection by plain http, with a client": {
 			func(in *Input) {
-				inline := in.References.OIDC.Spec.Inline
+				inline := configs.OIDCConfigRef.In(in.References.Objects).Spec.Inline
 				inline.IntrospectionURL, inline.InsecureAllowHTTP, inline.ClientID = "http://idp/introspect", true, "c"
 			},
 			v1beta1.ConditionOIDCConfigRefValidated,
@@ -96,13 +101,13 @@ func TestEffects(t *testing.T) {
 		},
 		"a webhook whose certificate nobody checks": {
 			func(in *Input) {
-				in.References.Webhook.Spec.Mutating[0].TLSConfig = &v1beta1.WebhookTLSConfig{InsecureSkipVerify: true, CASecretRef: secret}
+				configs.WebhookConfigRef.In(in.References.Objects).Spec.Mutating[0].TLSConfig = &v1beta1.WebhookTLSConfig{InsecureSkipVerify: true, CASecretRef: secret}
 			},
 			v1beta1.ConditionWebhookConfigValidated, `Mind that caSecretRef of its webhook "m" has no effect, as insecureSkipVerify is set`, "",
 		},
 		"a webhook whose certificate is checked": {
 			func(in *Input) {
-				in.References.Webhook.Spec.Mutating[0].TLSConfig = &v1beta1.WebhookTLSConfig{CASecretRef: secret}
+				configs.WebhookConfigRef.In(in.References.Objects).Spec.Mutating[0].TLSConfig = &v1beta1.WebhookTLSConfig{CASecretRef: secret}
 			},
 			v1beta1.ConditionWebhookConfigValidated, "valid and ready", "Mind",
 		},

@@ -18,35 +18,29 @@ const (
 
 // resolveExternalAuth says with which token the proxy calls the backend.
 func (r *renderer) resolveExternalAuth() {
-	wanted := r.server.Spec.ExternalAuthConfigRef
-	if wanted == nil {
+	ref, found := refer(r, configs.ExternalAuthConfigRef)
+	if ref == nil {
 		return
 	}
-	ref := &reference{
-		field: "externalAuthConfigRef", kind: configs.ExternalAuth, name: wanted.Name, hash: &r.hashes.ExternalAuth,
-		condition: v1beta1.ConditionExternalAuthConfigValidated, valid: v1beta1.ReasonExternalAuthConfigValid,
-		notFound: v1beta1.ReasonExternalAuthConfigNotFound, invalid: v1beta1.ReasonInvalidExternalAuthConfig,
-		unavailable: v1beta1.ReasonExternalAuthConfigError,
-	}
-	if found := r.in.References.ExternalAuth; found != nil {
+	if found != nil {
 		switch found.Spec.Type {
 		case v1beta1.ExternalAuthTypeOBO:
-			ref.invalid = v1beta1.ReasonEnterpriseRequired
+			ref.Invalid = v1beta1.ReasonEnterpriseRequired
 		case v1beta1.ExternalAuthTypeBearerToken, v1beta1.ExternalAuthTypeAWSSts:
-			ref.invalid = v1beta1.ReasonExternalAuthTypeNotSupported
+			ref.Invalid = v1beta1.ReasonExternalAuthTypeNotSupported
 		}
 	}
-	check := func(c *v1beta1.MCPExternalAuthConfig) error {
-		switch c.Spec.Type {
+	check := func() error {
+		switch found.Spec.Type {
 		case v1beta1.ExternalAuthTypeBearerToken, v1beta1.ExternalAuthTypeAWSSts:
-			return fmt.Errorf("type %s is for remote MCP servers: the proxy of an MCPServer does not start with it", c.Spec.Type)
+			return fmt.Errorf("type %s is for remote MCP servers: the proxy of an MCPServer does not start with it", found.Spec.Type)
 		}
-		return configs.ValidateExternalAuth(&c.Spec)
+		return configs.ValidateExternalAuth(&found.Spec)
 	}
-	if !usable(r, ref, r.in.References.ExternalAuth, check) {
+	if !r.usable(ref, check) {
 		return
 	}
-	switch spec := &r.in.References.ExternalAuth.Spec; spec.Type {
+	switch spec := &found.Spec; spec.Type {
 	case v1beta1.ExternalAuthTypeTokenExchange:
 		r.exchangeTokens(ref, spec.TokenExchange)
 	case v1beta1.ExternalAuthTypeEmbeddedAuthServer:
@@ -78,39 +72,32 @@ func (r *renderer) exchangeTokens(ref *reference, spec *v1beta1.TokenExchangeCon
 
 // resolveAuthServer makes the proxy an authorization server. It needs all that the other references have made of the proxy.
 func (r *renderer) resolveAuthServer() {
-	if wanted := r.server.Spec.AuthServerRef; wanted != nil {
-		ref := &reference{
-			field: "authServerRef", kind: configs.ExternalAuth, name: wanted.Name, hash: &r.hashes.AuthServer,
-			condition: v1beta1.ConditionAuthServerRefValidated, valid: v1beta1.ReasonAuthServerRefValid,
-			notFound: v1beta1.ReasonAuthServerRefNotFound, invalid: v1beta1.ReasonAuthServerRefInvalidConfig,
-			unavailable: v1beta1.ReasonAuthServerRefFetchError,
-		}
-		r.resolveAuthServerRef(ref, wanted)
+	if ref, found := refer(r, configs.AuthServerRef); ref != nil {
+		r.resolveAuthServerRef(ref, found)
 	}
 	if r.authServer != nil {
 		r.embedAuthServer()
 	}
 }
 
-func (r *renderer) resolveAuthServerRef(ref *reference, wanted *v1beta1.AuthServerRef) {
-	if wanted.Kind != "" && wanted.Kind != configs.ExternalAuth {
-		r.hold(ref, v1beta1.ReasonAuthServerRefInvalidKind, "spec.authServerRef.kind is %s; it must be %s.", quote(wanted.Kind), configs.ExternalAuth)
+func (r *renderer) resolveAuthServerRef(ref *reference, found *v1beta1.MCPExternalAuthConfig) {
+	if kind := r.server.Spec.AuthServerRef.Kind; kind != "" && kind != configs.ExternalAuth {
+		r.hold(ref, v1beta1.ReasonAuthServerRefInvalidKind, "spec.authServerRef.kind is %s; it must be %s.", quote(kind), configs.ExternalAuth)
 		return
 	}
-	found := r.in.References.AuthServer
 	if found != nil && found.Spec.Type != v1beta1.ExternalAuthTypeEmbeddedAuthServer {
-		ref.invalid = v1beta1.ReasonAuthServerRefInvalidType
+		ref.Invalid = v1beta1.ReasonAuthServerRefInvalidType
 	}
-	check := func(c *v1beta1.MCPExternalAuthConfig) error {
-		if c.Spec.Type != v1beta1.ExternalAuthTypeEmbeddedAuthServer {
-			return fmt.Errorf("its type is %s; spec.authServerRef needs one of type %s", c.Spec.Type, v1beta1.ExternalAuthTypeEmbeddedAuthServer)
+	check := func() error {
+		if found.Spec.Type != v1beta1.ExternalAuthTypeEmbeddedAuthServer {
+			return fmt.Errorf("its type is %s; spec.authServerRef needs one of type %s", found.Spec.Type, v1beta1.ExternalAuthTypeEmbeddedAuthServer)
 		}
-		return configs.ValidateExternalAuth(&c.Spec)
+		return configs.ValidateExternalAuth(&found.Spec)
 	}
 	switch {
-	case !usable(r, ref, found, check):
+	case !r.usable(ref, check):
 	case r.authServer != nil:
-		r.hold(ref, ref.invalid, "spec.authServerRef and spec.externalAuthConfigRef both name an authorization server; the proxy can be one only.")
+		r.hold(ref, ref.Invalid, "spec.authServerRef and spec.externalAuthConfigRef both name an authorization server; the proxy can be one only.")
 	default:
 		r.authServer, r.authServerSpec = ref, found.Spec.EmbeddedAuthServer
 	}
@@ -118,8 +105,8 @@ func (r *renderer) resolveAuthServerRef(ref *reference, wanted *v1beta1.AuthServ
 
 // hasUpstream reports whether the proxy is an authorization server that has tokens of another one.
 func (r *renderer) hasUpstream() bool {
-	for _, found := range []*v1beta1.MCPExternalAuthConfig{r.in.References.AuthServer, r.in.References.ExternalAuth} {
-		if found != nil && found.Spec.EmbeddedAuthServer != nil && len(found.Spec.EmbeddedAuthServer.UpstreamProviders) > 0 {
+	for _, to := range []configs.To[*v1beta1.MCPExternalAuthConfig]{configs.AuthServerRef, configs.ExternalAuthConfigRef} {
+		if found := to.In(r.in.References.Objects); found != nil && found.Spec.EmbeddedAuthServer != nil && len(found.Spec.EmbeddedAuthServer.UpstreamProviders) > 0 {
 			return true
 		}
 	}
@@ -147,9 +134,9 @@ func (r *renderer) embedAuthServer() {
 	for _, problem := range problems {
 		reason := problem.Reason
 		if reason == v1beta1.ReasonInvalidConfig {
-			reason = ref.invalid
+			reason = ref.Invalid
 		}
-		r.hold(ref, reason, "The %s of spec.%s cannot be used: %s", ref.text(), ref.field, problem.Message)
+		r.hold(ref, reason, "The %s of spec.%s cannot be used: %s", ref.text(), ref.Field, problem.Message)
 	}
 	if len(problems) > 0 {
 		return

@@ -51,7 +51,7 @@ func (f *findings) warn(condition, reason, format string, args ...any) {
 // amend adds to the message about a reference that can be used.
 func (f *findings) amend(ref *reference, format string, args ...any) {
 	for i := range f.notices {
-		if f.notices[i].Condition == ref.condition {
+		if f.notices[i].Condition == ref.Condition {
 			f.notices[i].Message = clip(f.notices[i].Message+". Mind that "+fmt.Sprintf(format, args...), maxMessage)
 		}
 	}

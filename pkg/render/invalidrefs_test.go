@@ -4,6 +4,7 @@
 package render
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/configs"
 )
 
 // TestNames: names from which something cannot be made are refused, and the longest that work are not.
@@ -125,7 +127,7 @@ func TestVolumes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := wholeReferences()
 			in.Server.Spec.Volumes = c.volumes
-			in.References.OIDC.Spec.Inline.CABundleRef = &v1beta1.CABundleSource{ConfigMapRef: &v1beta1.ConfigMapKeySelector{Name: "ca"}}
+			configs.OIDCConfigRef.In(in.References.Objects).Spec.Inline.CABundleRef = &v1beta1.CABundleSource{ConfigMapRef: &v1beta1.ConfigMapKeySelector{Name: "ca"}}
 			checkProblems(t, in, v1beta1.ConditionSpecValid, "InvalidVolume", c.want)
 		})
 	}
@@ -258,37 +260,27 @@ func TestRateLimiting(t *testing.T) {
 // TestReferences: each reference to a custom resource fails closed, under its own condition, beside whatever
 // else is wrong.
 func TestReferences(t *testing.T) {
-	server := newServer(func(s *v1beta1.MCPServer) {
-		s.Spec.Image = ""
-		s.Spec.OIDCConfigRef = &v1beta1.MCPOIDCConfigReference{Name: "r"}
-		s.Spec.AuthzConfigRef = &v1beta1.MCPAuthzConfigReference{Name: "r"}
-		s.Spec.ExternalAuthConfigRef = &v1beta1.ExternalAuthConfigRef{Name: "r"}
-		s.Spec.AuthServerRef = &v1beta1.AuthServerRef{Name: "r"}
-		s.Spec.WebhookConfigRef = &v1beta1.WebhookConfigRef{Name: "r"}
-		s.Spec.TelemetryConfigRef = &v1beta1.MCPTelemetryConfigReference{Name: "r"}
-		s.Spec.ToolConfigRef = &v1beta1.ToolConfigRef{Name: "r"}
-		s.Spec.GroupRef = &v1beta1.MCPGroupRef{Name: "r"}
-	})
-	problem := func(condition, reason, field, kind string) Problem {
-		return Problem{condition, reason, "spec." + field + " names the " + kind + ` "r", which does not exist in the namespace tools.`}
-	}
-	want := []Problem{
-		{v1beta1.ConditionSpecValid, "InvalidImage", "spec.image is missing."},
-		problem("TelemetryConfigRefValidated", "TelemetryConfigRefNotFound", "telemetryConfigRef", "MCPTelemetryConfig"),
-		problem("ExternalAuthConfigValidated", "ExternalAuthConfigNotFound", "externalAuthConfigRef", "MCPExternalAuthConfig"),
-		problem("WebhookConfigValidated", "WebhookConfigNotFound", "webhookConfigRef", "MCPWebhookConfig"),
-		problem("ToolConfigRefValidated", "ToolConfigRefNotFound", "toolConfigRef", "MCPToolConfig"),
-		problem("OIDCConfigRefValidated", "OIDCConfigRefNotFound", "oidcConfigRef", "MCPOIDCConfig"),
-		problem("AuthzConfigRefValidated", "AuthzConfigRefNotFound", "authzConfigRef", "MCPAuthzConfig"),
-		problem("AuthServerRefValidated", "AuthServerRefNotFound", "authServerRef", "MCPExternalAuthConfig"),
-	}
-	if diff := cmp.Diff(want, problemsOf(t, Input{Server: server})); diff != "" {
-		t.Errorf("problems (-want +got):\n%s", diff)
-	}
-	for _, p := range want[1:] {
-		if !slices.Contains(v1beta1.OwnedConditions(), p.Condition) {
-			t.Errorf("nobody owns condition %s", p.Condition)
+	server := newServer(func(s *v1beta1.MCPServer) { s.Spec.Image = "" })
+	want := []Problem{{v1beta1.ConditionSpecValid, "InvalidImage", "spec.image is missing."}}
+	for ref := range configs.References() {
+		var of v1beta1.MCPServer
+		if err := json.Unmarshal([]byte(`{"spec":{"`+ref.Field+`":{"name":"r"}}}`), &of); err != nil {
+			t.Fatal(err)
 		}
+		if ref.Copy(&server.Spec, &of.Spec); ref == configs.GroupRef.Reference {
+			continue
+		}
+		want = append(want, Problem{ref.Condition, ref.NotFound, "spec." + ref.Field + " names the " + ref.Kind.Name + ` "r", which does not exist in the namespace tools.`})
+		if !slices.Contains(v1beta1.OwnedConditions(), ref.Condition) {
+			t.Errorf("nobody owns condition %s", ref.Condition)
+		}
+	}
+	byCondition := func(a, b Problem) int { return strings.Compare(a.Condition, b.Condition) }
+	got := problemsOf(t, Input{Server: server})
+	slices.SortFunc(want, byCondition)
+	slices.SortFunc(got, byCondition)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("problems (-want +got):\n%s", diff)
 	}
 }
 

@@ -4,29 +4,81 @@
 package render_test
 
 import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
-// TestReferredKinds: every kind that an MCPServer refers to has a row in the registry, and every row is referred to.
-func TestReferredKinds(t *testing.T) {
-	spec := v1beta1.MCPServerSpec{
-		OIDCConfigRef: &v1beta1.MCPOIDCConfigReference{Name: "a"}, AuthzConfigRef: &v1beta1.MCPAuthzConfigReference{Name: "b"},
-		ToolConfigRef: &v1beta1.ToolConfigRef{Name: "c"}, ExternalAuthConfigRef: &v1beta1.ExternalAuthConfigRef{Name: "d"},
-		AuthServerRef: &v1beta1.AuthServerRef{Name: "e"}, WebhookConfigRef: &v1beta1.WebhookConfigRef{Name: "f"},
-		TelemetryConfigRef: &v1beta1.MCPTelemetryConfigReference{Name: "g"}, GroupRef: &v1beta1.MCPGroupRef{Name: "h"},
-	}
-	seen := map[string]bool{}
-	for _, named := range configs.Of(&spec) {
-		seen[named.Kind] = true
-		if managers.ConfigOf(v1beta1.Kind(named.Kind)) == nil {
-			t.Errorf("%s is no kind", named.Kind)
+// fieldsOf returns the fields of a type whose names in JSON end so.
+func fieldsOf[T any](suffix string) (names []string) {
+	for of, i := reflect.TypeFor[T](), 0; i < of.NumField(); i++ {
+		if name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ","); strings.HasSuffix(name, suffix) {
+			names = append(names, name)
 		}
 	}
-	if len(seen) != len(managers.Configs()) || len(configs.Of(&spec)) != 8 {
-		t.Errorf("got %v", configs.Of(&spec))
+	return names
+}
+
+func TestEveryReferenceOfAnMCPServerHasARow(t *testing.T) {
+	var rows []string
+	for ref := range configs.References() {
+		rows = append(rows, ref.Field)
+	}
+	fields := fieldsOf[v1beta1.MCPServerSpec]("Ref")
+	slices.Sort(rows)
+	slices.Sort(fields)
+	if diff := cmp.Diff(fields, rows); diff != "" {
+		t.Errorf("fields of the spec (-) and rows (+):\n%s", diff)
+	}
+}
+
+func TestTheTablesOfKindsAgree(t *testing.T) {
+	hashes, referred := map[string][]string{}, map[string]bool{}
+	for ref := range configs.References() {
+		if referred[ref.Kind.Name] = true; ref.WithHash == nil {
+			continue
+		}
+		document, err := json.Marshal(ref.WithHash(toolhivev1beta1ac.MCPServerStatus(), "h"))
+		var status v1beta1.MCPServerStatus
+		if err != nil || json.Unmarshal(document, &status) != nil || *ref.Hash(&status) != "h" {
+			t.Errorf("%s: the hash is read from another field than it is written to: %s", ref.Field, document)
+		}
+		hashes[ref.Kind.Name] = append(hashes[ref.Kind.Name], strings.TrimSuffix(strings.TrimPrefix(string(document), `{"`), `":"h"}`))
+	}
+	var all []string
+	for _, config := range managers.Configs() {
+		kind := configs.KindNamed(config.Kind)
+		if kind == nil {
+			t.Errorf("pkg/configs has no row of %s", config.Kind)
+			continue
+		}
+		delete(referred, config.Kind)
+		if diff := cmp.Diff(hashes[config.Kind], config.Hashes); diff != "" {
+			t.Errorf("%s: hashes in pkg/configs (-) and in pkg/fieldmanager/managers (+):\n%s", config.Kind, diff)
+		}
+		all = append(all, config.Hashes...)
+		document, err := json.Marshal(kind.WithFinalizers("tools", "a", config.Finalizer))
+		want := `{"kind":"` + config.Kind + `","apiVersion":"` + config.GroupVersion().String() + `","metadata":{"name":"a","namespace":"tools","finalizers":["` + config.Finalizer + `"]}}`
+		if string(document) != want || err != nil {
+			t.Errorf("%s: the finalizer is written by %s %v", config.Kind, document, err)
+		}
+	}
+	if len(referred) > 0 {
+		t.Errorf("pkg/fieldmanager/managers has no row of %v", referred)
+	}
+	fields := fieldsOf[v1beta1.MCPServerStatus]("Hash")
+	slices.Sort(all)
+	slices.Sort(fields)
+	if diff := cmp.Diff(fields, all); diff != "" {
+		t.Errorf("hashes of the status (-) and of the rows (+):\n%s", diff)
 	}
 }

@@ -34,19 +34,11 @@ const (
 
 // resolveOIDC says which tokens the proxy accepts.
 func (r *renderer) resolveOIDC() {
-	wanted := r.server.Spec.OIDCConfigRef
-	if wanted == nil {
+	ref, found := refer(r, configs.OIDCConfigRef)
+	if ref == nil || !r.usable(ref, func() error { return r.checkOIDC(found) }) {
 		return
 	}
-	ref := &reference{
-		field: "oidcConfigRef", kind: configs.OIDC, name: wanted.Name, hash: &r.hashes.OIDC,
-		condition: v1beta1.ConditionOIDCConfigRefValidated, valid: v1beta1.ReasonOIDCConfigRefValid,
-		notFound: v1beta1.ReasonOIDCConfigRefNotFound, invalid: v1beta1.ReasonOIDCConfigRefNotValid, unavailable: v1beta1.ReasonOIDCConfigRefError,
-	}
-	if !usable(r, ref, r.in.References.OIDC, r.checkOIDC) {
-		return
-	}
-	spec := &r.in.References.OIDC.Spec
+	wanted, spec := r.server.Spec.OIDCConfigRef, &found.Spec
 	oidc := &runconfig.OIDC{
 		Audience: wanted.Audience, Scopes: wanted.Scopes,
 		ResourceURL: cmp.Or(wanted.ResourceURL, fmt.Sprintf("http://%s.%s.svc.cluster.local:%d", r.name, r.namespace, r.proxyPort)),
@@ -65,7 +57,7 @@ func (r *renderer) resolveOIDC() {
 
 // checkOIDC returns why the proxy could accept no token. An MCPOIDCConfig that is valid may still be one for a proxy that has the keys.
 func (r *renderer) checkOIDC(config *v1beta1.MCPOIDCConfig) error {
-	if err := validate(config); err != nil {
+	if err := configs.ValidateOIDC(&config.Spec); err != nil {
 		return err
 	}
 	account := config.Spec.KubernetesServiceAccount

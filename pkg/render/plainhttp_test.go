@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/configs"
 )
 
 // TestPlainHTTPOfAccounts: the proxyrunner requests keys by https alone. Where it could accept no token, the proxy is held; what it
@@ -42,8 +43,8 @@ func TestPlainHTTPOfAccounts(t *testing.T) {
 			account: v1beta1.KubernetesServiceAccountOIDCConfig{Issuer: "http://localhost", JWKSURL: "http://localhost/keys"},
 			change: func(in *Input) {
 				in.Server.Spec.ExternalAuthConfigRef, in.Server.Spec.AuthServerRef = nil, &v1beta1.AuthServerRef{Name: "r"}
-				in.References.AuthServer = in.References.ExternalAuth.DeepCopy()
-				in.References.AuthServer.Spec = v1beta1.MCPExternalAuthConfigSpec{
+				in.References.Objects["authServerRef"] = configs.ExternalAuthConfigRef.In(in.References.Objects).DeepCopy()
+				configs.AuthServerRef.In(in.References.Objects).Spec = v1beta1.MCPExternalAuthConfigSpec{
 					Type: v1beta1.ExternalAuthTypeEmbeddedAuthServer, EmbeddedAuthServer: &v1beta1.EmbeddedAuthServerConfig{
 						Issuer: "http://localhost", UpstreamProviders: []v1beta1.UpstreamProviderConfig{{
 							Name: "idp", Type: v1beta1.UpstreamProviderTypeOIDC,
@@ -57,7 +58,7 @@ func TestPlainHTTPOfAccounts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			in := wholeReferences()
-			in.References.OIDC.Spec = v1beta1.MCPOIDCConfigSpec{
+			configs.OIDCConfigRef.In(in.References.Objects).Spec = v1beta1.MCPOIDCConfigSpec{
 				Type: v1beta1.MCPOIDCConfigTypeKubernetesServiceAccount, KubernetesServiceAccount: &c.account,
 			}
 			if c.change != nil {

@@ -12,23 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1"
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
-// References are the custom resources that an MCPServer's spec names, all of one moment, and the ConfigMaps that these name. One
-// that the spec does not name, or that does not exist, is nil.
+// References are the custom resources that an MCPServer's spec names, all of one moment, and the ConfigMaps that these name.
 type References struct {
-	OIDC         *v1beta1.MCPOIDCConfig
-	Authz        *v1beta1.MCPAuthzConfig
-	ExternalAuth *v1beta1.MCPExternalAuthConfig
-	AuthServer   *v1beta1.MCPExternalAuthConfig
-	Tool         *v1beta1.MCPToolConfig
-	Telemetry    *v1beta1.MCPTelemetryConfig
-	Webhook      *v1alpha1.MCPWebhookConfig
-	Group        *v1beta1.MCPGroup
+	Objects configs.Objects
 	// Bundles are the ConfigMaps with certificate authorities, by name.
 	Bundles map[string]*corev1.ConfigMap
 	// Unavailable says, by kind, why it is not known which objects of the kind there are.
@@ -46,39 +37,22 @@ type Unavailable struct {
 // Collect returns the objects that a spec refers to, except ConfigMaps. get returns the object of a kind and a name, a pointer to its
 // type; nil when it does not exist, and why, where nothing is known of that kind.
 func Collect(spec *v1beta1.MCPServerSpec, get func(kind, name string) (any, *Unavailable)) (in References) {
-	find := func(kind, name string) any {
-		found, unavailable := get(kind, name)
+	in.Objects = configs.Objects{}
+	for ref := range configs.References() {
+		named, ok := ref.Named(spec)
+		if !ok {
+			continue
+		}
+		found, unavailable := get(ref.Kind.Name, named.Name)
 		if unavailable != nil {
 			if in.Unavailable == nil {
 				in.Unavailable = map[string]Unavailable{}
 			}
-			in.Unavailable[kind] = *unavailable
+			in.Unavailable[ref.Kind.Name] = *unavailable
 		}
-		return found
-	}
-	if ref := spec.OIDCConfigRef; ref != nil {
-		in.OIDC, _ = find(configs.OIDC, ref.Name).(*v1beta1.MCPOIDCConfig)
-	}
-	if ref := spec.AuthzConfigRef; ref != nil {
-		in.Authz, _ = find(configs.AuthzConfig, ref.Name).(*v1beta1.MCPAuthzConfig)
-	}
-	if ref := spec.ExternalAuthConfigRef; ref != nil {
-		in.ExternalAuth, _ = find(configs.ExternalAuth, ref.Name).(*v1beta1.MCPExternalAuthConfig)
-	}
-	if ref := spec.AuthServerRef; ref != nil {
-		in.AuthServer, _ = find(configs.ExternalAuth, ref.Name).(*v1beta1.MCPExternalAuthConfig)
-	}
-	if ref := spec.ToolConfigRef; ref != nil {
-		in.Tool, _ = find(configs.Tool, ref.Name).(*v1beta1.MCPToolConfig)
-	}
-	if ref := spec.TelemetryConfigRef; ref != nil {
-		in.Telemetry, _ = find(configs.Telemetry, ref.Name).(*v1beta1.MCPTelemetryConfig)
-	}
-	if ref := spec.WebhookConfigRef; ref != nil {
-		in.Webhook, _ = find(configs.Webhook, ref.Name).(*v1alpha1.MCPWebhookConfig)
-	}
-	if ref := spec.GroupRef; ref != nil {
-		in.Group, _ = find(configs.Group, ref.Name).(*v1beta1.MCPGroup)
+		if object, ok := found.(metav1.Object); ok {
+			in.Objects[ref.Field] = object
+		}
 	}
 	return in
 }
@@ -105,71 +79,77 @@ func referenceTo(kind string, object metav1.Object) Reference {
 	}
 }
 
-// reference is a reference of the spec, and how conditions report it.
+// reference is a reference of the spec, and how conditions report it. Its reasons may say more than those of its row.
 type reference struct {
-	// field of the spec, and the kind and the name of what it refers to.
-	field, kind, name string
-	condition         string
-	// Reasons of that condition.
-	valid, notFound, invalid, unavailable string
-	hash                                  *string
+	configs.Reference
+	name string
+	// object is nil when there is none.
+	object metav1.Object
 }
 
 // text names the referenced object.
-func (ref *reference) text() string { return ref.kind + " " + quote(ref.name) }
+func (ref *reference) text() string { return ref.Kind.Name + " " + quote(ref.name) }
 
-// config is what the referenced custom resources have in common.
-type config interface {
-	comparable
-	metav1.Object
+// refer returns a reference, which is nil when the spec has none, and the object; nil when there is none.
+func refer[T metav1.Object](r *renderer, to configs.To[T]) (ref *reference, found T) {
+	named, ok := to.Named(&r.server.Spec)
+	if !ok {
+		return nil, found
+	}
+	ref = &reference{Reference: *to.Reference, name: named.Name}
+	if found, ok = r.in.References.Objects[to.Field].(T); ok {
+		ref.object = found
+	}
+	return ref, found
 }
 
-// validate returns the check of a kind of which the proxy takes whatever is valid.
-func validate[T config](found T) error { return configs.Validate(found) }
-
 // usable reports whether the object that a reference names can be used, and records why not. It can if it exists, its spec passes
-// check, and no other operator has found the spec of this very generation to be invalid. Whether another operator has looked at it
-// at all makes no difference: a spec that has passed here is used without a wait, and gets a hash here if no operator has recorded
-// one.
-func usable[T config](r *renderer, ref *reference, found T, check func(T) error) bool {
-	var none T
-	unavailable, blind := r.in.References.Unavailable[ref.kind]
+// check, and no other operator has found the spec of this very generation to be invalid. check is nil where the proxy takes whatever is
+// valid. Whether another operator has looked at the object at all makes no difference: a spec that has passed here is used without a
+// wait, and gets a hash here if no operator has recorded one.
+func (r *renderer) usable(ref *reference, check func() error) bool {
+	unavailable, blind := r.in.References.Unavailable[ref.Kind.Name]
 	switch {
 	case blind && unavailable.Unserved:
-		r.hold(ref, ref.notFound, "spec.%s names the %s, and the API server does not serve that kind: %s.", ref.field, ref.text(), unavailable.Cause)
+		r.hold(ref, ref.NotFound, "spec.%s names the %s, and the API server does not serve that kind: %s.", ref.Field, ref.text(), unavailable.Cause)
 		return false
 	case blind:
-		r.hold(ref, ref.unavailable, "spec.%s names the %s, and Freehold cannot tell whether it exists: %s.", ref.field, ref.text(), unavailable.Cause)
+		r.hold(ref, ref.Unavailable, "spec.%s names the %s, and Freehold cannot tell whether it exists: %s.", ref.Field, ref.text(), unavailable.Cause)
 		return false
-	case found == none:
-		r.hold(ref, ref.notFound, "spec.%s names the %s, which does not exist in the namespace %s.", ref.field, ref.text(), r.namespace)
-		return false
-	}
-	r.used = append(r.used, referenceTo(ref.kind, found))
-	if err := check(found); err != nil {
-		r.hold(ref, ref.invalid, "The %s of spec.%s cannot be used: %s.", ref.text(), ref.field, oneLine(err))
+	case ref.object == nil:
+		r.hold(ref, ref.NotFound, "spec.%s names the %s, which does not exist in the namespace %s.", ref.Field, ref.text(), r.namespace)
 		return false
 	}
-	state := configs.StatusOf(found)
-	if why, invalid := foundInvalid(found, state); invalid {
-		r.hold(ref, ref.invalid, "The %s of spec.%s has the condition Valid=False: %s.", ref.text(), ref.field, strings.TrimSuffix(why, "."))
+	r.used = append(r.used, referenceTo(ref.Kind.Name, ref.object))
+	config := configs.Read(ref.object)
+	if check == nil {
+		check = config.Validate
+	}
+	if err := check(); err != nil {
+		r.hold(ref, ref.Invalid, "The %s of spec.%s cannot be used: %s.", ref.text(), ref.Field, oneLine(err))
 		return false
 	}
-	if *ref.hash = state.ConfigHash; *ref.hash == "" {
-		*ref.hash, _ = configs.HashOf(found) // It was decoded from JSON, so it can be encoded.
+	if why, invalid := foundInvalid(ref.object, config.Status); invalid {
+		r.hold(ref, ref.Invalid, "The %s of spec.%s has the condition Valid=False: %s.", ref.text(), ref.Field, strings.TrimSuffix(why, "."))
+		return false
 	}
+	hash := config.Status.ConfigHash
+	if hash == "" {
+		hash, _ = config.Hash() // It was decoded from JSON, so it can be encoded.
+	}
+	r.hashes[ref.Field] = hash
 	message := fmt.Sprintf("%s is valid and ready", ref.text())
-	if found.GetDeletionTimestamp() != nil {
+	if ref.object.GetDeletionTimestamp() != nil {
 		message += "; it is being deleted, and goes when nothing refers to it"
 	}
-	r.notice(ref.condition, ref.valid, "%s", message)
+	r.notice(ref.Condition, ref.Valid, "%s", message)
 	return true
 }
 
 // hold records a problem that keeps the proxy, and the objects that it reads, from being written. All others are written.
 func (r *renderer) hold(ref *reference, reason, format string, args ...any) {
-	r.holdFor(ref.condition, reason, format, args...)
-	*ref.hash = ""
+	r.holdFor(ref.Condition, reason, format, args...)
+	delete(r.hashes, ref.Field)
 }
 
 func (r *renderer) holdFor(condition, reason, format string, args ...any) {
@@ -212,24 +192,22 @@ func (i Intent) IsOfProxy() bool {
 
 // noteGroup records whether the group exists. Membership does not affect what is rendered.
 func (r *renderer) noteGroup() {
-	wanted := r.server.Spec.GroupRef
-	if wanted == nil {
+	ref, group := refer(r, configs.GroupRef)
+	if ref == nil {
 		return
 	}
-	const condition = v1beta1.ConditionGroupRefValidated
-	group := r.in.References.Group
 	switch unavailable, blind := r.in.References.Unavailable[configs.Group]; {
 	case blind:
-		r.warn(condition, v1beta1.ReasonGroupRefNotFound, "Freehold cannot tell whether the MCPGroup %s exists: %s.", quote(wanted.Name), unavailable.Cause)
+		r.warn(ref.Condition, v1beta1.ReasonGroupRefNotFound, "Freehold cannot tell whether the MCPGroup %s exists: %s.", quote(ref.name), unavailable.Cause)
 	case group == nil:
-		r.warn(condition, v1beta1.ReasonGroupRefNotFound, "The MCPGroup %s does not exist in the namespace %s; this MCPServer is in no group.",
-			quote(wanted.Name), r.namespace)
+		r.warn(ref.Condition, v1beta1.ReasonGroupRefNotFound, "The MCPGroup %s does not exist in the namespace %s; this MCPServer is in no group.",
+			quote(ref.name), r.namespace)
 	case group.DeletionTimestamp != nil:
-		r.warn(condition, v1beta1.ReasonGroupRefNotFound, "The MCPGroup %s is being deleted.", quote(wanted.Name))
+		r.warn(ref.Condition, v1beta1.ReasonGroupRefNotFound, "The MCPGroup %s is being deleted.", quote(ref.name))
 	case group.Status.Phase != v1beta1.MCPGroupPhaseReady:
-		r.warn(condition, v1beta1.ReasonGroupRefNotReady, "The MCPGroup %s is not ready.", quote(wanted.Name))
+		r.warn(ref.Condition, v1beta1.ReasonGroupRefNotReady, "The MCPGroup %s is not ready.", quote(ref.name))
 	default:
-		r.notice(condition, v1beta1.ReasonGroupRefIsValid, "MCPGroup '%s' is valid and ready", wanted.Name)
+		r.notice(ref.Condition, v1beta1.ReasonGroupRefIsValid, "MCPGroup '%s' is valid and ready", ref.name)
 	}
 }
 
@@ -253,8 +231,12 @@ func (in *References) AddBundles(read func(name string) (found *corev1.ConfigMap
 }
 
 // ConfigMaps returns the names of the ConfigMaps with certificate authorities that the references name, sorted.
-func (in *References) ConfigMaps() []string {
-	names := slices.Concat(configs.ConfigMaps(in.OIDC), configs.ConfigMaps(in.Telemetry), configs.ConfigMaps(in.ExternalAuth), configs.ConfigMaps(in.AuthServer))
+func (in *References) ConfigMaps() (names []string) {
+	for _, object := range in.Objects {
+		if config := configs.Read(object); config != nil {
+			names = append(names, config.ConfigMaps()...)
+		}
+	}
 	slices.Sort(names)
 	return slices.Compact(names)
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1"
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
@@ -35,21 +36,21 @@ func wholeReferences() Input {
 		s.Spec.TelemetryConfigRef = &v1beta1.MCPTelemetryConfigReference{Name: "r"}
 		s.Spec.ToolConfigRef = &v1beta1.ToolConfigRef{Name: "r"}
 	})}
-	in.References = References{
-		OIDC: &v1beta1.MCPOIDCConfig{ObjectMeta: meta, Status: status(), Spec: v1beta1.MCPOIDCConfigSpec{
+	in.References.Objects = configs.Objects{
+		"oidcConfigRef": &v1beta1.MCPOIDCConfig{ObjectMeta: meta, Status: status(), Spec: v1beta1.MCPOIDCConfigSpec{
 			Type: v1beta1.MCPOIDCConfigTypeInline, Inline: &v1beta1.InlineOIDCSharedConfig{Issuer: "https://idp.example.com"},
 		}},
-		Authz: &v1beta1.MCPAuthzConfig{ObjectMeta: meta, Status: status(), Spec: v1beta1.MCPAuthzConfigSpec{
+		"authzConfigRef": &v1beta1.MCPAuthzConfig{ObjectMeta: meta, Status: status(), Spec: v1beta1.MCPAuthzConfigSpec{
 			Type: "cedarv1", Config: runtime.RawExtension{Raw: []byte(`{"policies":["` + permitAll + `"]}`)},
 		}},
-		ExternalAuth: &v1beta1.MCPExternalAuthConfig{ObjectMeta: meta, Status: status(), Spec: v1beta1.MCPExternalAuthConfigSpec{
+		"externalAuthConfigRef": &v1beta1.MCPExternalAuthConfig{ObjectMeta: meta, Status: status(), Spec: v1beta1.MCPExternalAuthConfigSpec{
 			Type: v1beta1.ExternalAuthTypeTokenExchange, TokenExchange: &v1beta1.TokenExchangeConfig{TokenURL: "https://sts.example.com", Audience: "b"},
 		}},
-		Tool: &v1beta1.MCPToolConfig{ObjectMeta: meta, Status: status(), Spec: v1beta1.MCPToolConfigSpec{ToolsFilter: []string{"echo"}}},
-		Telemetry: &v1beta1.MCPTelemetryConfig{ObjectMeta: meta, Status: status(), Spec: v1beta1.MCPTelemetryConfigSpec{
+		"toolConfigRef": &v1beta1.MCPToolConfig{ObjectMeta: meta, Status: status(), Spec: v1beta1.MCPToolConfigSpec{ToolsFilter: []string{"echo"}}},
+		"telemetryConfigRef": &v1beta1.MCPTelemetryConfig{ObjectMeta: meta, Status: status(), Spec: v1beta1.MCPTelemetryConfigSpec{
 			Prometheus: &v1beta1.PrometheusConfig{Enabled: true},
 		}},
-		Webhook: &v1alpha1.MCPWebhookConfig{ObjectMeta: meta, Status: status(), Spec: v1beta1.MCPWebhookConfigSpec{
+		"webhookConfigRef": &v1alpha1.MCPWebhookConfig{ObjectMeta: meta, Status: status(), Spec: v1beta1.MCPWebhookConfigSpec{
 			Mutating: []v1beta1.WebhookSpec{{Name: "m", URL: "https://hook.example.com"}},
 		}},
 	}
@@ -60,15 +61,14 @@ func wholeReferences() Input {
 // is rendered as it would be, and each of them is told. Without any, every block is there.
 func TestReferencesOrNoProxy(t *testing.T) {
 	kinds := []struct {
-		name, condition, block string
-		remove                 func(*References)
+		name, condition, block, field string
 	}{
-		{"oidc", v1beta1.ConditionOIDCConfigRefValidated, "oidc_config", func(r *References) { r.OIDC = nil }},
-		{"authz", v1beta1.ConditionAuthzConfigRefValidated, "authz_config", func(r *References) { r.Authz = nil }},
-		{"externalAuth", v1beta1.ConditionExternalAuthConfigValidated, "token_exchange_config", func(r *References) { r.ExternalAuth = nil }},
-		{"webhook", v1beta1.ConditionWebhookConfigValidated, "mutating_webhooks", func(r *References) { r.Webhook = nil }},
-		{"telemetry", v1beta1.ConditionTelemetryConfigRefValidated, "telemetry_config", func(r *References) { r.Telemetry = nil }},
-		{"tool", v1beta1.ConditionToolConfigRefValidated, "tools_filter", func(r *References) { r.Tool = nil }},
+		{"oidc", v1beta1.ConditionOIDCConfigRefValidated, "oidc_config", "oidcConfigRef"},
+		{"authz", v1beta1.ConditionAuthzConfigRefValidated, "authz_config", "authzConfigRef"},
+		{"externalAuth", v1beta1.ConditionExternalAuthConfigValidated, "token_exchange_config", "externalAuthConfigRef"},
+		{"webhook", v1beta1.ConditionWebhookConfigValidated, "mutating_webhooks", "webhookConfigRef"},
+		{"telemetry", v1beta1.ConditionTelemetryConfigRefValidated, "telemetry_config", "telemetryConfigRef"},
+		{"tool", v1beta1.ConditionToolConfigRefValidated, "tools_filter", "toolConfigRef"},
 	}
 	whole := mustRender(t, wholeReferences(), Options{})
 	for subset := range 1 << len(kinds) {
@@ -76,7 +76,7 @@ func TestReferencesOrNoProxy(t *testing.T) {
 		var broken []string
 		for i, kind := range kinds {
 			if subset&(1<<i) != 0 {
-				kind.remove(&in.References)
+				delete(in.References.Objects, kind.field)
 				broken = append(broken, kind.condition)
 			}
 		}
@@ -121,7 +121,7 @@ func namesOf(intents []Intent) (names []string) {
 // TestReferencesAreRecorded: the states of what the proxy is rendered from come with it.
 func TestReferencesAreRecorded(t *testing.T) {
 	in := wholeReferences()
-	in.References.OIDC.Spec.Inline.CABundleRef = &v1beta1.CABundleSource{ConfigMapRef: &v1beta1.ConfigMapKeySelector{Name: "ca", Key: "ca.crt"}}
+	configs.OIDCConfigRef.In(in.References.Objects).Spec.Inline.CABundleRef = &v1beta1.CABundleSource{ConfigMapRef: &v1beta1.ConfigMapKeySelector{Name: "ca", Key: "ca.crt"}}
 	result := mustRender(t, in, Options{})
 	var got []string
 	for _, ref := range result.References {
@@ -137,7 +137,7 @@ func TestReferencesAreRecorded(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("references (-want +got):\n%s", diff)
 	}
-	if result.Hashes.OIDC != "h" || result.Hashes.Webhook != "h" {
+	if result.Hashes["oidcConfigRef"] != "h" || result.Hashes["webhookConfigRef"] != "h" {
 		t.Errorf("hashes %+v", result.Hashes)
 	}
 }
@@ -150,34 +150,38 @@ func TestUnusableReference(t *testing.T) {
 		reason string
 		text   string
 	}{
-		"not validated yet": {change: func(in *Input) { in.References.OIDC.Status.Conditions = nil }},
+		"not validated yet": {change: func(in *Input) { configs.OIDCConfigRef.In(in.References.Objects).Status.Conditions = nil }},
 		"invalid before": {change: func(in *Input) {
-			in.References.OIDC.Status.Conditions[0] = metav1.Condition{Type: "Valid", Status: metav1.ConditionFalse, ObservedGeneration: 2}
+			configs.OIDCConfigRef.In(in.References.Objects).Status.Conditions[0] = metav1.Condition{Type: "Valid", Status: metav1.ConditionFalse, ObservedGeneration: 2}
 		}},
 		"invalid": {
 			change: func(in *Input) {
-				in.References.OIDC.Status.Conditions[0] = metav1.Condition{Type: "Valid", Status: metav1.ConditionFalse, ObservedGeneration: 3, Message: "no."}
+				configs.OIDCConfigRef.In(in.References.Objects).Status.Conditions[0] = metav1.Condition{Type: "Valid", Status: metav1.ConditionFalse, ObservedGeneration: 3, Message: "no."}
 			},
 			reason: v1beta1.ReasonOIDCConfigRefNotValid, text: `has the condition Valid=False: no.`,
 		},
 		"edited to invalid, and still called valid": {
-			change: func(in *Input) { in.References.OIDC.Generation, in.References.OIDC.Spec.Inline.Issuer = 4, "ftp://idp" },
+			change: func(in *Input) {
+				configs.OIDCConfigRef.In(in.References.Objects).Generation, configs.OIDCConfigRef.In(in.References.Objects).Spec.Inline.Issuer = 4, "ftp://idp"
+			},
 			reason: v1beta1.ReasonOIDCConfigRefNotValid, text: `scheme "ftp"`,
 		},
 		"a field of a later version": {
-			change: func(in *Input) { in.References.OIDC.Spec.UnknownFields = []string{"inline.pinned"} },
+			change: func(in *Input) {
+				configs.OIDCConfigRef.In(in.References.Objects).Spec.UnknownFields = []string{"inline.pinned"}
+			},
 			reason: v1beta1.ReasonOIDCConfigRefNotValid, text: "does not know spec.inline.pinned",
 		},
 		"not served": {
 			change: func(in *Input) {
-				in.References.OIDC = nil
+				delete(in.References.Objects, "oidcConfigRef")
 				in.References.Unavailable = map[string]Unavailable{"MCPOIDCConfig": {Unserved: true, Cause: "no CRD"}}
 			},
 			reason: v1beta1.ReasonOIDCConfigRefNotFound, text: "no CRD",
 		},
 		"not listed": {
 			change: func(in *Input) {
-				in.References.OIDC = nil
+				delete(in.References.Objects, "oidcConfigRef")
 				in.References.Unavailable = map[string]Unavailable{"MCPOIDCConfig": {Cause: "forbidden"}}
 			},
 			reason: v1beta1.ReasonOIDCConfigRefError, text: "forbidden",
@@ -204,7 +208,7 @@ func TestUnusableReference(t *testing.T) {
 // when the RunConfig has some.
 func TestSensitiveHeaders(t *testing.T) {
 	in := wholeReferences()
-	in.References.Telemetry.Spec.OpenTelemetry = &v1beta1.MCPTelemetryOTelConfig{
+	configs.TelemetryConfigRef.In(in.References.Objects).Spec.OpenTelemetry = &v1beta1.MCPTelemetryOTelConfig{
 		Enabled: true, Endpoint: "https://otel:4318", Tracing: &v1beta1.OpenTelemetryTracingConfig{Enabled: true, SamplingRate: "1.0"},
 		Headers: map[string]string{"x-team": "a,b $(c)$$", "x$$y": "z"},
 		SensitiveHeaders: []v1beta1.SensitiveHeader{
@@ -230,7 +234,7 @@ func TestSensitiveHeaders(t *testing.T) {
 func TestHeldKeepsReplicas(t *testing.T) {
 	in, number := wholeReferences(), int32(2)
 	in.Server.Spec.Replicas = &number
-	in.References.Authz = nil
+	delete(in.References.Objects, "authzConfigRef")
 	result := mustRender(t, in, Options{})
 	if !slices.ContainsFunc(result.Intents, func(i Intent) bool { return i.Child == inventory.Proxy && i.Writer == i.Child.Replicas }) {
 		t.Errorf("intents %v", namesOf(result.Intents))
@@ -241,7 +245,7 @@ func TestHeldKeepsReplicas(t *testing.T) {
 func TestBundlesRollTheProxy(t *testing.T) {
 	render := func(data map[string]string) (checksum string, references []Reference) {
 		in := wholeReferences()
-		in.References.OIDC.Spec.Inline.CABundleRef = &v1beta1.CABundleSource{ConfigMapRef: &v1beta1.ConfigMapKeySelector{Name: "ca", Key: "ca.crt"}}
+		configs.OIDCConfigRef.In(in.References.Objects).Spec.Inline.CABundleRef = &v1beta1.CABundleSource{ConfigMapRef: &v1beta1.ConfigMapKeySelector{Name: "ca", Key: "ca.crt"}}
 		if data != nil {
 			in.References.Bundles = map[string]*corev1.ConfigMap{"ca": {
 				ObjectMeta: metav1.ObjectMeta{Name: "ca", UID: "u-ca", ResourceVersion: "5"}, Data: data,
@@ -272,7 +276,7 @@ func TestMissingBundleIsReported(t *testing.T) {
 		`the ConfigMap "ca" has no key "x" with certificate authorities`: {"ca": {ObjectMeta: metav1.ObjectMeta{Name: "ca"}}},
 	} {
 		in := wholeReferences()
-		in.References.Telemetry.Spec.OpenTelemetry = &v1beta1.MCPTelemetryOTelConfig{
+		configs.TelemetryConfigRef.In(in.References.Objects).Spec.OpenTelemetry = &v1beta1.MCPTelemetryOTelConfig{
 			Enabled: true, Endpoint: "otel:4318", Tracing: &v1beta1.OpenTelemetryTracingConfig{Enabled: true},
 			CABundleRef: &v1beta1.CABundleSource{ConfigMapRef: &v1beta1.ConfigMapKeySelector{Name: "ca", Key: "x"}},
 		}

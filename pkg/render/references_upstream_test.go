@@ -16,11 +16,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1"
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // referenceDifferences are the cases in which we do otherwise than ToolHive on purpose, as case or case/step, and why.
@@ -122,7 +124,11 @@ func readYAML(t *testing.T, file string, into any) {
 // readReferenceCase returns what ToolHive's operator had before it at a step.
 func readReferenceCase(t *testing.T, directory, step string) Input {
 	t.Helper()
-	in := Input{Server: &v1beta1.MCPServer{}, References: References{Bundles: map[string]*corev1.ConfigMap{}}}
+	scheme := runtime.NewScheme()
+	if err := errors.Join(v1alpha1.AddToScheme(scheme), v1beta1.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	in := Input{Server: &v1beta1.MCPServer{}}
 	readYAML(t, filepath.Join(step, "mcpserver.yaml"), in.Server)
 	in.Server.UID = "uid"
 	named := func(kind, name string) string {
@@ -131,51 +137,19 @@ func readReferenceCase(t *testing.T, directory, step string) Input {
 		}
 		return filepath.Join(filepath.Dir(step), strings.ToLower(kind)+"-"+name+".yaml")
 	}
-	for _, ref := range []struct {
-		set  bool
-		file func() string
-		into func(file string)
-	}{
-		{in.Server.Spec.OIDCConfigRef != nil, func() string { return named("MCPOIDCConfig", in.Server.Spec.OIDCConfigRef.Name) }, func(file string) {
-			in.References.OIDC = &v1beta1.MCPOIDCConfig{}
-			readYAML(t, file, in.References.OIDC)
-		}},
-		{in.Server.Spec.AuthzConfigRef != nil, func() string { return named("MCPAuthzConfig", in.Server.Spec.AuthzConfigRef.Name) }, func(file string) {
-			in.References.Authz = &v1beta1.MCPAuthzConfig{}
-			readYAML(t, file, in.References.Authz)
-		}},
-		{in.Server.Spec.ExternalAuthConfigRef != nil, func() string {
-			return named("MCPExternalAuthConfig", in.Server.Spec.ExternalAuthConfigRef.Name)
-		}, func(file string) {
-			in.References.ExternalAuth = &v1beta1.MCPExternalAuthConfig{}
-			readYAML(t, file, in.References.ExternalAuth)
-		}},
-		{in.Server.Spec.AuthServerRef != nil, func() string { return named("MCPExternalAuthConfig", in.Server.Spec.AuthServerRef.Name) }, func(file string) {
-			in.References.AuthServer = &v1beta1.MCPExternalAuthConfig{}
-			readYAML(t, file, in.References.AuthServer)
-		}},
-		{in.Server.Spec.ToolConfigRef != nil, func() string { return named("MCPToolConfig", in.Server.Spec.ToolConfigRef.Name) }, func(file string) {
-			in.References.Tool = &v1beta1.MCPToolConfig{}
-			readYAML(t, file, in.References.Tool)
-		}},
-		{in.Server.Spec.TelemetryConfigRef != nil, func() string {
-			return named("MCPTelemetryConfig", in.Server.Spec.TelemetryConfigRef.Name)
-		}, func(file string) {
-			in.References.Telemetry = &v1beta1.MCPTelemetryConfig{}
-			readYAML(t, file, in.References.Telemetry)
-		}},
-		{in.Server.Spec.WebhookConfigRef != nil, func() string { return named("MCPWebhookConfig", in.Server.Spec.WebhookConfigRef.Name) }, func(file string) {
-			in.References.Webhook = &v1alpha1.MCPWebhookConfig{}
-			readYAML(t, file, in.References.Webhook)
-		}},
-	} {
-		if !ref.set {
-			continue
+	in.References = Collect(&in.Server.Spec, func(kind, name string) (any, *Unavailable) {
+		file := named(kind, name)
+		if !exists(file) {
+			return nil, nil
 		}
-		if file := ref.file(); exists(file) {
-			ref.into(file)
+		object, err := scheme.New(managers.ConfigOf(v1beta1.Kind(kind)).GroupVersionKind)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
+		readYAML(t, file, object)
+		return object, nil
+	})
+	in.References.Bundles = map[string]*corev1.ConfigMap{}
 	bundles, err := filepath.Glob(filepath.Join(directory, "input", "configmap-*.yaml"))
 	if err != nil {
 		t.Fatal(err)

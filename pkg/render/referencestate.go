@@ -45,9 +45,9 @@ func StateOf(kind string, object metav1.Object) ReferenceState {
 	if s.Generation = ref.Generation; s.Generation == 0 {
 		s.ResourceVersion = ref.ResourceVersion
 	}
-	if status := configs.StatusOf(object); status != nil {
-		s.Hash = status.ConfigHash
-		s.Message, s.Invalid = foundInvalid(object, status)
+	if config := configs.Read(object); config != nil {
+		s.Hash = config.Status.ConfigHash
+		s.Message, s.Invalid = foundInvalid(object, config.Status)
 	}
 	return s
 }
@@ -63,32 +63,13 @@ func foundInvalid(object metav1.Object, status *v1beta1.ConfigStatus) (message s
 
 // States returns the states of all that is referred to and exists, sorted by name.
 func (in *References) States() (all []ReferenceState) {
-	add := func(kind string, object metav1.Object) { all = append(all, StateOf(kind, object)) }
-	if in.OIDC != nil {
-		add(configs.OIDC, in.OIDC)
-	}
-	if in.Authz != nil {
-		add(configs.AuthzConfig, in.Authz)
-	}
-	for _, found := range []*v1beta1.MCPExternalAuthConfig{in.ExternalAuth, in.AuthServer} {
-		if found != nil {
-			add(configs.ExternalAuth, found)
+	for ref := range configs.References() {
+		if object := in.Objects[ref.Field]; object != nil {
+			all = append(all, StateOf(ref.Kind.Name, object))
 		}
 	}
-	if in.Tool != nil {
-		add(configs.Tool, in.Tool)
-	}
-	if in.Telemetry != nil {
-		add(configs.Telemetry, in.Telemetry)
-	}
-	if in.Webhook != nil {
-		add(configs.Webhook, in.Webhook)
-	}
-	if in.Group != nil {
-		add(configs.Group, in.Group)
-	}
 	for _, bundle := range in.Bundles {
-		add(kindConfigMap.Kind, bundle)
+		all = append(all, StateOf(kindConfigMap.Kind, bundle))
 	}
 	slices.SortFunc(all, func(a, b ReferenceState) int { return cmp.Compare(a.Name, b.Name) })
 	return all

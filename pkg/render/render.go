@@ -55,6 +55,7 @@ func Render(in Input, opts Options) (*Result, error) {
 		server:    in.Server,
 		name:      in.Server.Name,
 		namespace: in.Server.Namespace,
+		hashes:    configs.Hashes{},
 	}
 	r.backendAccount = r.backendServiceAccount("", "")
 	r.validate()

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/configs"
 )
 
 // Enforcement is something that an MCPServer can ask for and that older proxyrunners enforce only in part.
@@ -63,8 +64,8 @@ var enforcements = []Enforcement{
 func Enforcements() []Enforcement { return slices.Clone(enforcements) }
 
 func filtersTools(r *renderer) string {
-	config := r.in.References.Tool
-	if r.server.Spec.ToolConfigRef == nil || config == nil || len(config.Spec.ToolsFilter) == 0 {
+	_, config := refer(r, configs.ToolConfigRef)
+	if config == nil || len(config.Spec.ToolsFilter) == 0 {
 		return ""
 	}
 	return v1beta1.ConditionToolConfigRefValidated
@@ -82,8 +83,8 @@ func authorizes(r *renderer) string {
 }
 
 func (r *renderer) callsWebhook(matches func(*v1beta1.WebhookSpec) bool) string {
-	config := r.in.References.Webhook
-	if r.server.Spec.WebhookConfigRef == nil || config == nil {
+	_, config := refer(r, configs.WebhookConfigRef)
+	if config == nil {
 		return ""
 	}
 	for _, webhooks := range [][]v1beta1.WebhookSpec{config.Spec.Validating, config.Spec.Mutating} {

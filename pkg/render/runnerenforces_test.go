@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/configs"
 )
 
 // TestWhatAnOlderRunnerEnforcesLessIsReported: an MCPServer is rendered with a proxyrunner that is too old to enforce all that it asks
@@ -19,7 +20,7 @@ func TestWhatAnOlderRunnerEnforcesLessIsReported(t *testing.T) {
 	all := func(*Input) {}
 	ignoring := func(policy v1beta1.WebhookFailurePolicy) func(*Input) {
 		return func(in *Input) {
-			for _, list := range [][]v1beta1.WebhookSpec{in.References.Webhook.Spec.Validating, in.References.Webhook.Spec.Mutating} {
+			for _, list := range [][]v1beta1.WebhookSpec{configs.WebhookConfigRef.In(in.References.Objects).Spec.Validating, configs.WebhookConfigRef.In(in.References.Objects).Spec.Mutating} {
 				for i := range list {
 					list[i].FailurePolicy = policy
 				}
@@ -48,7 +49,7 @@ func TestWhatAnOlderRunnerEnforcesLessIsReported(t *testing.T) {
 		}},
 		"tools that are only renamed": {"runner:v0.62.0", func(in *Input) {
 			ignoring(v1beta1.WebhookFailurePolicyFail)(in)
-			in.References.Tool.Spec.ToolsFilter = nil
+			configs.ToolConfigRef.In(in.References.Objects).Spec.ToolsFilter = nil
 		}, map[string][]string{policies: nil}},
 		"inline policies": {"runner:v0.62.0", func(in *Input) {
 			in.References = References{}
@@ -104,7 +105,7 @@ func TestWhatAnOlderRunnerEnforcesLessIsReported(t *testing.T) {
 // TestReferencesThatCannotBeUsedSayThatAlone: a reference that keeps the proxy from being written is not also reported as enforced in part.
 func TestReferencesThatCannotBeUsedSayThatAlone(t *testing.T) {
 	in := wholeReferences()
-	in.References.Tool.Spec.ToolsFilter = []string{"a,b"}
+	configs.ToolConfigRef.In(in.References.Objects).Spec.ToolsFilter = []string{"a,b"}
 	result := mustRender(t, in, Options{RunnerImage: "runner:v0.62.0"})
 	for _, notice := range result.Notices {
 		if notice.Condition == v1beta1.ConditionToolConfigRefValidated {

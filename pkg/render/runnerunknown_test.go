@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/configs"
 )
 
 // TestUnknownRunnerAndReferences: a field of a reference that older proxyrunners ignore is noticed where the image does not show
@@ -16,12 +17,14 @@ func TestUnknownRunnerAndReferences(t *testing.T) {
 	const mine, digest, current = "registry.example.com/runner:mine", "runner@sha256:0123456789abcdef", "runner:v0.62.0"
 	off, on := false, true
 	metricsPort := func(value *bool) func(*Input) {
-		return func(in *Input) { in.References.Telemetry.Spec.Prometheus.MetricsOnTransportPort = value }
+		return func(in *Input) {
+			configs.TelemetryConfigRef.In(in.References.Objects).Spec.Prometheus.MetricsOnTransportPort = value
+		}
 	}
 	authServer := func(change func(*v1beta1.EmbeddedAuthServerConfig)) func(*Input) {
 		return func(in *Input) {
 			embedAuthServer(in)
-			change(in.References.ExternalAuth.Spec.EmbeddedAuthServer)
+			change(configs.ExternalAuthConfigRef.In(in.References.Objects).Spec.EmbeddedAuthServer)
 		}
 	}
 	for name, c := range map[string]struct {

@@ -25,21 +25,12 @@ const (
 
 // resolveTelemetry decides what the proxy reports about itself.
 func (r *renderer) resolveTelemetry() {
-	wanted := r.server.Spec.TelemetryConfigRef
-	if wanted == nil {
+	ref, found := refer(r, configs.TelemetryConfigRef)
+	if ref == nil || !r.usable(ref, nil) {
 		return
 	}
-	ref := &reference{
-		field: "telemetryConfigRef", kind: configs.Telemetry, name: wanted.Name, hash: &r.hashes.Telemetry,
-		condition: v1beta1.ConditionTelemetryConfigRefValidated, valid: v1beta1.ReasonTelemetryConfigRefValid,
-		notFound: v1beta1.ReasonTelemetryConfigRefNotFound, invalid: v1beta1.ReasonTelemetryConfigRefInvalid,
-		unavailable: v1beta1.ReasonTelemetryConfigRefError,
-	}
-	if !usable(r, ref, r.in.References.Telemetry, validate) {
-		return
-	}
-	spec := &r.in.References.Telemetry.Spec
-	telemetry := &runconfig.Telemetry{ServiceName: cmp.Or(wanted.ServiceName, r.name)}
+	spec := &found.Spec
+	telemetry := &runconfig.Telemetry{ServiceName: cmp.Or(r.server.Spec.TelemetryConfigRef.ServiceName, r.name)}
 	r.proxy.firstEnv = append(r.proxy.firstEnv, variables(sourceTelemetry, envValue(envOTelAttributes,
 		fmt.Sprintf("service.name=%s,service.namespace=%s", telemetry.ServiceName, r.namespace)))...)
 	if prometheus := spec.Prometheus; prometheus != nil {

@@ -16,20 +16,11 @@ import (
 
 // resolveTools says which tools clients see, and under which names.
 func (r *renderer) resolveTools() {
-	wanted := r.server.Spec.ToolConfigRef
-	if wanted == nil {
+	ref, found := refer(r, configs.ToolConfigRef)
+	if ref == nil || !r.usable(ref, func() error { return checkTools(&found.Spec) }) {
 		return
 	}
-	ref := &reference{
-		field: "toolConfigRef", kind: configs.Tool, name: wanted.Name, hash: &r.hashes.Tool,
-		condition: v1beta1.ConditionToolConfigRefValidated, valid: v1beta1.ReasonToolConfigRefValid,
-		notFound: v1beta1.ReasonToolConfigRefNotFound, invalid: v1beta1.ReasonToolConfigRefInvalid, unavailable: v1beta1.ReasonToolConfigRefError,
-	}
-	check := func(c *v1beta1.MCPToolConfig) error { return checkTools(&c.Spec) }
-	if !usable(r, ref, r.in.References.Tool, check) {
-		return
-	}
-	spec := &r.in.References.Tool.Spec
+	spec := &found.Spec
 	r.proxy.filter = spec.ToolsFilter
 	if len(spec.ToolsOverride) > 0 {
 		r.proxy.overrides = map[string]runconfig.ToolOverride{}

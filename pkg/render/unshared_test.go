@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/configs"
 )
 
 // TestUnsharedOfAuthServer: what pods of an authorization server do not share comes with the result, whatever their number, for it may
@@ -18,7 +19,7 @@ func TestUnsharedOfAuthServer(t *testing.T) {
 		t.Errorf("without an authorization server: %q", result.Unshared)
 	}
 	embedAuthServer(&in)
-	in.References.OIDC.Spec.Inline.Issuer += "/"
+	configs.OIDCConfigRef.In(in.References.Objects).Spec.Inline.Issuer += "/"
 	result := mustRender(t, in, Options{})
 	if len(result.Held) > 0 || !strings.Contains(result.Unshared, "has clients and sessions and a signing key and an HMAC secret of its own") {
 		t.Errorf("%q; held: %+v", result.Unshared, result.Held)
@@ -32,8 +33,8 @@ func TestUnsharedOfAuthServer(t *testing.T) {
 func embedAuthServer(in *Input) {
 	const address = "https://mcp.example.com"
 	in.Server.Spec.OIDCConfigRef.Audience, in.Server.Spec.OIDCConfigRef.ResourceURL = address, address
-	in.References.OIDC.Spec.Inline.Issuer = address
-	in.References.ExternalAuth.Spec = v1beta1.MCPExternalAuthConfigSpec{
+	configs.OIDCConfigRef.In(in.References.Objects).Spec.Inline.Issuer = address
+	configs.ExternalAuthConfigRef.In(in.References.Objects).Spec = v1beta1.MCPExternalAuthConfigSpec{
 		Type: v1beta1.ExternalAuthTypeEmbeddedAuthServer, EmbeddedAuthServer: &v1beta1.EmbeddedAuthServerConfig{
 			Issuer: address, UpstreamProviders: []v1beta1.UpstreamProviderConfig{{
 				Name: "idp", Type: v1beta1.UpstreamProviderTypeOIDC,

@@ -23,19 +23,11 @@ const pathWebhooks = "/etc/toolhive/webhooks"
 
 // resolveWebhooks says whom the proxy asks about each request.
 func (r *renderer) resolveWebhooks() {
-	wanted := r.server.Spec.WebhookConfigRef
-	if wanted == nil {
+	ref, found := refer(r, configs.WebhookConfigRef)
+	if ref == nil || !r.usable(ref, nil) {
 		return
 	}
-	ref := &reference{
-		field: "webhookConfigRef", kind: configs.Webhook, name: wanted.Name, hash: &r.hashes.Webhook,
-		condition: v1beta1.ConditionWebhookConfigValidated, valid: v1beta1.ReasonWebhookConfigValid,
-		notFound: v1beta1.ReasonWebhookConfigNotFound, invalid: v1beta1.ReasonWebhookConfigInvalid, unavailable: v1beta1.ReasonWebhookConfigError,
-	}
-	if !usable(r, ref, r.in.References.Webhook, validate) {
-		return
-	}
-	spec, files := &r.in.References.Webhook.Spec, secretFiles{}
+	spec, files := &found.Spec, secretFiles{}
 	for _, webhook := range slices.Concat(spec.Validating, spec.Mutating) {
 		if tls := webhook.TLSConfig; tls != nil && tls.InsecureSkipVerify && tls.CASecretRef != nil {
 			r.amend(ref, "caSecretRef of its webhook %s has no effect, as insecureSkipVerify is set", quote(webhook.Name))

@@ -72,7 +72,7 @@ func Compute(o Observation, now time.Time) v1beta1.MCPServerStatus {
 	}
 	inUse := o.Hashes
 	if o.HashesUnused {
-		inUse = configs.Hashes{}
+		inUse = nil
 	}
 	setHashes(&next, o.Server, inUse)
 	at, detail := stageOf(o, pods)
@@ -100,30 +100,18 @@ func readyReplicas(o Observation, pods tally) int32 {
 	return ready
 }
 
-// setHashes records states of the referenced objects. One that is not given keeps the hash that it had before.
-func setHashes(next *v1beta1.MCPServerStatus, server *v1beta1.MCPServer, hashes configs.Hashes) {
-	spec, previous := &server.Spec, &server.Status
-	in := func(referred bool, now, before string) string {
-		if !referred {
-			return ""
+// setHashes records states of the referenced objects, and reports whether there is another one than before. One that is not given keeps
+// the hash that it had.
+func setHashes(next *v1beta1.MCPServerStatus, server *v1beta1.MCPServer, hashes configs.Hashes) (changed bool) {
+	for ref := range configs.Hashed() {
+		before, now := *ref.Hash(&server.Status), ""
+		if _, referred := ref.Named(&server.Spec); referred {
+			now = cmp.Or(hashes[ref.Field], before)
 		}
-		return cmp.Or(now, before)
+		*ref.Hash(next) = now
+		changed = changed || now != before
 	}
-	next.OIDCConfigHash = in(spec.OIDCConfigRef != nil, hashes.OIDC, previous.OIDCConfigHash)
-	next.AuthzConfigHash = in(spec.AuthzConfigRef != nil, hashes.Authz, previous.AuthzConfigHash)
-	next.ExternalAuthConfigHash = in(spec.ExternalAuthConfigRef != nil, hashes.ExternalAuth, previous.ExternalAuthConfigHash)
-	next.AuthServerConfigHash = in(spec.AuthServerRef != nil, hashes.AuthServer, previous.AuthServerConfigHash)
-	next.ToolConfigHash = in(spec.ToolConfigRef != nil, hashes.Tool, previous.ToolConfigHash)
-	next.TelemetryConfigHash = in(spec.TelemetryConfigRef != nil, hashes.Telemetry, previous.TelemetryConfigHash)
-	next.WebhookConfigHash = in(spec.WebhookConfigRef != nil, hashes.Webhook, previous.WebhookConfigHash)
-}
-
-// hashesOf returns the hashes in a status.
-func hashesOf(s *v1beta1.MCPServerStatus) configs.Hashes {
-	return configs.Hashes{
-		OIDC: s.OIDCConfigHash, Authz: s.AuthzConfigHash, ExternalAuth: s.ExternalAuthConfigHash, AuthServer: s.AuthServerConfigHash,
-		Tool: s.ToolConfigHash, Telemetry: s.TelemetryConfigHash, Webhook: s.WebhookConfigHash,
-	}
+	return changed
 }
 
 // stageOf returns the stage, and a detail for its message.
@@ -280,7 +268,6 @@ func withMore(message string, n int) string {
 	return printable.Bound(message, MaxMessage-len(more)) + more
 }
 
-// joined returns the messages for which there is room, at least one, and counts the others.
 // joined returns the messages for which there is room, at least one, and counts the others.
 func joined(_ string, messages []string) string {
 	const separator = "; "

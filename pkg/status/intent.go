@@ -9,6 +9,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/configs"
 )
 
 // Intent returns the apply configuration of a status. Empty fields are left out, readyReplicas at 0 among them:
@@ -24,28 +25,13 @@ func Intent(server *v1beta1.MCPServer, status v1beta1.MCPServerStatus) *toolhive
 	if status.URL != "" {
 		config.WithURL(status.URL)
 	}
-	withHashes(config, &status)
-	config.WithConditions(ConditionConfigs(status.Conditions)...)
-	return toolhivev1beta1ac.MCPServer(server.Name, server.Namespace).WithStatus(config)
-}
-
-func withHashes(config *toolhivev1beta1ac.MCPServerStatusApplyConfiguration, status *v1beta1.MCPServerStatus) {
-	for _, hash := range []struct {
-		value string
-		set   func(string) *toolhivev1beta1ac.MCPServerStatusApplyConfiguration
-	}{
-		{status.OIDCConfigHash, config.WithOIDCConfigHash},
-		{status.AuthzConfigHash, config.WithAuthzConfigHash},
-		{status.ExternalAuthConfigHash, config.WithExternalAuthConfigHash},
-		{status.AuthServerConfigHash, config.WithAuthServerConfigHash},
-		{status.ToolConfigHash, config.WithToolConfigHash},
-		{status.TelemetryConfigHash, config.WithTelemetryConfigHash},
-		{status.WebhookConfigHash, config.WithWebhookConfigHash},
-	} {
-		if hash.value != "" {
-			hash.set(hash.value)
+	for ref := range configs.Hashed() {
+		if hash := *ref.Hash(&status); hash != "" {
+			ref.WithHash(config, hash)
 		}
 	}
+	config.WithConditions(ConditionConfigs(status.Conditions)...)
+	return toolhivev1beta1ac.MCPServer(server.Name, server.Namespace).WithStatus(config)
 }
 
 // ConditionConfigs returns the apply configurations of conditions, in their order.

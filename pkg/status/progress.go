@@ -147,9 +147,8 @@ func (o Observation) tierServes(state rollout.State) bool {
 
 // served reports whether what the spec asks for has served before, and neither the spec nor an object that it refers to has changed.
 func (o Observation) served() bool {
-	previous, next := o.Server.Status, o.Server.Status
-	setHashes(&next, o.Server, o.Hashes)
-	return previous.ObservedGeneration == o.Server.Generation && hashesOf(&previous) == hashesOf(&next) &&
+	previous := &o.Server.Status
+	return previous.ObservedGeneration == o.Server.Generation && !setHashes(&v1beta1.MCPServerStatus{}, o.Server, o.Hashes) &&
 		meta.IsStatusConditionTrue(previous.Conditions, v1beta1.ConditionRolledOut)
 }
 

@@ -114,7 +114,7 @@ func TestNotObserved(t *testing.T) {
 	policed.Spec.AuthzConfigRef = &v1beta1.MCPAuthzConfigReference{Name: "policy"}
 	served := status.Compute(status.Observation{
 		Server: policed, StatefulSet: backend(1), ProxyPods: pods(running()), Proxy: serving, Backend: serving,
-		Hashes: configs.Hashes{Authz: "a"},
+		Hashes: configs.Hashes{"authzConfigRef": "a"},
 	}, noon)
 	unobserved := rollout.State{Phase: rollout.Progressing, Reason: rollout.Unobserved, Ready: true}
 	for name, c := range map[string]struct {
@@ -141,7 +141,7 @@ func TestNotObserved(t *testing.T) {
 			deployment.Template.ConfigMaps, pod.ConfigMaps = []string{"new"}, []string{c.read}
 			got := status.Compute(status.Observation{
 				Server: s, StatefulSet: backend(1), Deployment: deployment, ProxyPods: pods(pod), Proxy: unobserved, Backend: serving,
-				Hashes: configs.Hashes{Authz: c.policy},
+				Hashes: configs.Hashes{"authzConfigRef": c.policy},
 			}, noon)
 			if ready := find(got, v1beta1.ConditionReady); ready.Status != c.want {
 				t.Errorf("Ready is %+v, want %s", ready, c.want)

@@ -117,13 +117,16 @@ func newScope(
 		return nil, fmt.Errorf("cannot index MCPServers: %w", err)
 	}
 	s.ConfigStores = map[string]*Store{}
-	for kind, informer := range configInformers(s.toolhive) {
-		row := managers.ConfigOf(v1beta1.Kind(kind))
-		store, err := s.Optional(row.GroupVersionResource(), kind, informer, servers.Discovery(), nil)
+	for _, row := range managers.Configs() {
+		generic, err := s.toolhive.ForResource(row.GroupVersionResource())
 		if err != nil {
-			return nil, fmt.Errorf("cannot watch %s: %w", kind, err)
+			return nil, fmt.Errorf("cannot watch %s: %w", row.Kind, err)
 		}
-		s.ConfigStores[kind] = store
+		store, err := s.Optional(row.GroupVersionResource(), row.Kind, generic.Informer(), servers.Discovery(), nil)
+		if err != nil {
+			return nil, fmt.Errorf("cannot watch %s: %w", row.Kind, err)
+		}
+		s.ConfigStores[row.Kind] = store
 	}
 	s.backendStore = s.backends.Core().V1().Pods().Informer()
 	s.proxyStore = s.proxies.Core().V1().Pods().Informer()

@@ -13,7 +13,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	toolhiveinformers "github.com/freehold-dev/freehold/generated/informers/externalversions"
 	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
@@ -35,20 +34,6 @@ func referencesOfServer(obj any) (keys []string, _ error) {
 
 // ReferenceKey returns the key of an object in the index ServersByReference.
 func ReferenceKey(kind, namespace, name string) string { return kind + "/" + namespace + "/" + name }
-
-// configInformers returns those of all kinds that MCPServers refer to.
-func configInformers(factory toolhiveinformers.SharedInformerFactory) map[string]cache.SharedIndexInformer {
-	beta, alpha := factory.Toolhive().V1beta1(), factory.Toolhive().V1alpha1()
-	return map[string]cache.SharedIndexInformer{
-		configs.OIDC:         beta.MCPOIDCConfigs().Informer(),
-		configs.AuthzConfig:  beta.MCPAuthzConfigs().Informer(),
-		configs.ExternalAuth: beta.MCPExternalAuthConfigs().Informer(),
-		configs.Tool:         beta.MCPToolConfigs().Informer(),
-		configs.Telemetry:    beta.MCPTelemetryConfigs().Informer(),
-		configs.Webhook:      alpha.MCPWebhookConfigs().Informer(),
-		configs.Group:        beta.MCPGroups().Informer(),
-	}
-}
 
 // WatchConfigs wakes MCPServers for events of the objects that they refer to, except for those that make no difference to them.
 func (s *Scope) WatchConfigs(wake func(server cache.ObjectName)) error {

@@ -42,7 +42,7 @@ func reduceServers(texts *texts, selects func(server *v1beta1.MCPServer) bool) c
 func outlineOf(server *v1beta1.MCPServer) *v1beta1.MCPServer {
 	meta := identity(server)
 	meta.Labels = server.Labels
-	return &v1beta1.MCPServer{ObjectMeta: meta, Spec: configs.References(&server.Spec)}
+	return &v1beta1.MCPServer{ObjectMeta: meta, Spec: configs.OnlyReferences(&server.Spec)}
 }
 
 // IsSelected reports whether an event is about an MCPServer that the operator works for.

@@ -20,6 +20,8 @@ type Config struct {
 	Resource string
 	// Finalizer holds objects of the kind until nothing refers to them. ToolHive defines it.
 	Finalizer string
+	// Hashes are the fields of an MCPServer's status with the hashes of the objects in use; none of an MCPGroup.
+	Hashes []string
 }
 
 // GroupVersionResource returns the resource of the kind for requests.
@@ -33,16 +35,16 @@ func (c *Config) IsGroup() bool { return c.Kind == v1beta1.MCPGroupKind }
 
 // Configs returns the kinds that MCPServers refer to.
 func Configs() []Config {
-	of := func(version, kind, resource, finalizer string) Config {
-		return Config{schema.GroupVersionKind{Group: toolhive.GroupName, Version: version, Kind: kind}, resource, finalizer}
+	of := func(version, kind, resource, finalizer string, hashes ...string) Config {
+		return Config{schema.GroupVersionKind{Group: toolhive.GroupName, Version: version, Kind: kind}, resource, finalizer, hashes}
 	}
 	return []Config{
-		of("v1beta1", v1beta1.MCPOIDCConfigKind, "mcpoidcconfigs", v1beta1.FinalizerOIDCConfig),
-		of("v1beta1", v1beta1.MCPAuthzConfigKind, "mcpauthzconfigs", v1beta1.FinalizerAuthzConfig),
-		of("v1beta1", v1beta1.MCPExternalAuthConfigKind, "mcpexternalauthconfigs", v1beta1.FinalizerExternalAuthConfig),
-		of("v1beta1", v1beta1.MCPToolConfigKind, "mcptoolconfigs", v1beta1.FinalizerToolConfig),
-		of("v1beta1", v1beta1.MCPTelemetryConfigKind, "mcptelemetryconfigs", v1beta1.FinalizerTelemetryConfig),
-		of("v1alpha1", v1beta1.MCPWebhookConfigKind, "mcpwebhookconfigs", v1beta1.FinalizerWebhookConfig),
+		of("v1beta1", v1beta1.MCPOIDCConfigKind, "mcpoidcconfigs", v1beta1.FinalizerOIDCConfig, "oidcConfigHash"),
+		of("v1beta1", v1beta1.MCPAuthzConfigKind, "mcpauthzconfigs", v1beta1.FinalizerAuthzConfig, "authzConfigHash"),
+		of("v1beta1", v1beta1.MCPExternalAuthConfigKind, "mcpexternalauthconfigs", v1beta1.FinalizerExternalAuthConfig, "externalAuthConfigHash", "authServerConfigHash"),
+		of("v1beta1", v1beta1.MCPToolConfigKind, "mcptoolconfigs", v1beta1.FinalizerToolConfig, "toolConfigHash"),
+		of("v1beta1", v1beta1.MCPTelemetryConfigKind, "mcptelemetryconfigs", v1beta1.FinalizerTelemetryConfig, "telemetryConfigHash"),
+		of("v1alpha1", v1beta1.MCPWebhookConfigKind, "mcpwebhookconfigs", v1beta1.FinalizerWebhookConfig, "webhookConfigHash"),
 		of("v1beta1", v1beta1.MCPGroupKind, "mcpgroups", v1beta1.FinalizerGroup),
 	}
 }

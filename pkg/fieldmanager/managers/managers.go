@@ -148,9 +148,9 @@ func workloadClaim() fieldmanager.Claim {
 }
 
 func statusClaim() fieldmanager.Claim {
-	return statusFields([]string{
-		"phase", "message", "url", "readyReplicas", "observedGeneration",
-		"toolConfigHash", "externalAuthConfigHash", "authServerConfigHash", "authzConfigHash",
-		"oidcConfigHash", "telemetryConfigHash", "webhookConfigHash",
-	}, v1beta1.OwnedConditions())
+	fields := []string{"phase", "message", "url", "readyReplicas", "observedGeneration"}
+	for _, config := range Configs() {
+		fields = append(fields, config.Hashes...)
+	}
+	return statusFields(fields, v1beta1.OwnedConditions())
 }

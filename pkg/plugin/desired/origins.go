@@ -37,32 +37,16 @@ type reference struct {
 
 // referencesOf returns the fields of a spec that refer to objects of which children are made.
 func referencesOf(spec *v1beta1.MCPServerSpec) (all []reference) {
-	add := func(field, kind, name string, remove func(spec *v1beta1.MCPServerSpec)) {
-		all = append(all, reference{"spec." + field, kind, name, remove})
-	}
-	if ref := spec.OIDCConfigRef; ref != nil {
-		add("oidcConfigRef", configs.OIDC, ref.Name, func(spec *v1beta1.MCPServerSpec) { spec.OIDCConfigRef = nil })
-	}
-	if ref := spec.AuthzConfigRef; ref != nil {
-		add("authzConfigRef", configs.AuthzConfig, ref.Name, func(spec *v1beta1.MCPServerSpec) { spec.AuthzConfigRef = nil })
-	}
-	if authz := spec.AuthzConfig; authz != nil && authz.ConfigMap != nil {
-		add("authzConfig.configMap", managers.ConfigMap.Kind, authz.ConfigMap.Name, func(spec *v1beta1.MCPServerSpec) { spec.AuthzConfig = nil })
-	}
-	if ref := spec.ToolConfigRef; ref != nil {
-		add("toolConfigRef", configs.Tool, ref.Name, func(spec *v1beta1.MCPServerSpec) { spec.ToolConfigRef = nil })
-	}
-	if ref := spec.ExternalAuthConfigRef; ref != nil {
-		add("externalAuthConfigRef", configs.ExternalAuth, ref.Name, func(spec *v1beta1.MCPServerSpec) { spec.ExternalAuthConfigRef = nil })
-	}
-	if ref := spec.AuthServerRef; ref != nil {
-		add("authServerRef", configs.ExternalAuth, ref.Name, func(spec *v1beta1.MCPServerSpec) { spec.AuthServerRef = nil })
-	}
-	if ref := spec.WebhookConfigRef; ref != nil {
-		add("webhookConfigRef", configs.Webhook, ref.Name, func(spec *v1beta1.MCPServerSpec) { spec.WebhookConfigRef = nil })
-	}
-	if ref := spec.TelemetryConfigRef; ref != nil {
-		add("telemetryConfigRef", configs.Telemetry, ref.Name, func(spec *v1beta1.MCPServerSpec) { spec.TelemetryConfigRef = nil })
+	for ref := range configs.Hashed() {
+		if named, ok := ref.Named(spec); ok {
+			remove := func(spec *v1beta1.MCPServerSpec) { ref.Copy(spec, &v1beta1.MCPServerSpec{}) }
+			all = append(all, reference{"spec." + ref.Field, ref.Kind.Name, named.Name, remove})
+		}
+		// Of authorization there are two fields, the one beside the other.
+		if authz := spec.AuthzConfig; ref == configs.AuthzConfigRef.Reference && authz != nil && authz.ConfigMap != nil {
+			remove := func(spec *v1beta1.MCPServerSpec) { spec.AuthzConfig = nil }
+			all = append(all, reference{"spec.authzConfig.configMap", managers.ConfigMap.Kind, authz.ConfigMap.Name, remove})
+		}
 	}
 	return all
 }

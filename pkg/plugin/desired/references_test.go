@@ -29,18 +29,18 @@ func referring() (*v1beta1.MCPServer, render.References) {
 	object := func(name string) metav1.ObjectMeta {
 		return metav1.ObjectMeta{Name: name, Namespace: s.Namespace, UID: "u-1", Generation: 2, ResourceVersion: "22"}
 	}
-	return s, render.References{
-		OIDC: &v1beta1.MCPOIDCConfig{ObjectMeta: object("corp"), Spec: v1beta1.MCPOIDCConfigSpec{
+	return s, render.References{Objects: configs.Objects{
+		"oidcConfigRef": &v1beta1.MCPOIDCConfig{ObjectMeta: object("corp"), Spec: v1beta1.MCPOIDCConfigSpec{
 			Type: v1beta1.MCPOIDCConfigTypeInline,
 			Inline: &v1beta1.InlineOIDCSharedConfig{
 				Issuer: "https://idp.example.com", ClientSecretRef: &v1beta1.SecretKeyRef{Name: "idp", Key: "secret"},
 				CABundleRef: &v1beta1.CABundleSource{ConfigMapRef: &v1beta1.ConfigMapKeySelector{Name: "corp-ca"}},
 			},
 		}},
-		Telemetry: &v1beta1.MCPTelemetryConfig{ObjectMeta: object("collector"), Spec: v1beta1.MCPTelemetryConfigSpec{
+		"telemetryConfigRef": &v1beta1.MCPTelemetryConfig{ObjectMeta: object("collector"), Spec: v1beta1.MCPTelemetryConfigSpec{
 			Prometheus: &v1beta1.PrometheusConfig{Enabled: true},
 		}},
-	}
+	}}
 }
 
 func (w world) planFrom(t *testing.T, s *v1beta1.MCPServer, references render.References) *desired.Plan {
@@ -94,7 +94,7 @@ func TestReferencesAreRecorded(t *testing.T) {
 // the proxy that runs uses stays.
 func TestHeldReferences(t *testing.T) {
 	s, references := referring()
-	references.OIDC = nil
+	delete(references.Objects, "oidcConfigRef")
 	w := settled(t, server(v1beta1.TransportStreamableHTTP))
 	s.Spec.Image = "example.com/mcp:2"
 	plan := w.planFrom(t, s, references)
@@ -171,7 +171,7 @@ func TestUnreadReferences(t *testing.T) {
 		s, references := referring()
 		s.Spec.GroupRef = &v1beta1.MCPGroupRef{Name: "tools"}
 		if c.kind == configs.OIDC {
-			references.OIDC = nil
+			delete(references.Objects, "oidcConfigRef")
 		}
 		references.Unavailable = map[string]render.Unavailable{c.kind: c.unavailable}
 		plan := world{}.planFrom(t, s, references)
@@ -229,7 +229,7 @@ func TestOrigins(t *testing.T) {
 	if origins, _, err := desired.Origins(world{}.input(s, references), backend); err != nil || len(origins) > 0 {
 		t.Errorf("of the backend, %v comes from references: %v", origins, err)
 	}
-	references.OIDC = nil
+	delete(references.Objects, "oidcConfigRef")
 	if origins, held, err := desired.Origins(world{}.input(s, references), proxy); err != nil || len(origins) > 0 || len(held) != 1 {
 		t.Errorf("while a reference cannot be used: %v %v %v", origins, held, err)
 	}
@@ -241,7 +241,7 @@ func TestOriginsOfWhatAnotherNeeds(t *testing.T) {
 	const resource = "https://tools.example.com"
 	s.Spec.OIDCConfigRef.Audience, s.Spec.OIDCConfigRef.ResourceURL = resource, resource
 	s.Spec.TelemetryConfigRef, s.Spec.AuthServerRef = nil, &v1beta1.AuthServerRef{Kind: configs.ExternalAuth, Name: "as"}
-	references.AuthServer = &v1beta1.MCPExternalAuthConfig{ObjectMeta: *references.OIDC.ObjectMeta.DeepCopy(), Spec: v1beta1.MCPExternalAuthConfigSpec{
+	server := &v1beta1.MCPExternalAuthConfig{ObjectMeta: *configs.OIDCConfigRef.In(references.Objects).ObjectMeta.DeepCopy(), Spec: v1beta1.MCPExternalAuthConfigSpec{
 		Type: v1beta1.ExternalAuthTypeEmbeddedAuthServer, EmbeddedAuthServer: &v1beta1.EmbeddedAuthServerConfig{
 			Issuer: "https://idp.example.com",
 			UpstreamProviders: []v1beta1.UpstreamProviderConfig{{
@@ -250,7 +250,7 @@ func TestOriginsOfWhatAnotherNeeds(t *testing.T) {
 			}},
 		},
 	}}
-	references.AuthServer.Name = "as"
+	server.Name, references.Objects["authServerRef"] = "as", server
 	origins, held, err := desired.Origins(world{}.input(s, references), proxy)
 	if err != nil || len(held) > 0 {
 		t.Fatal(held, err)
