@@ -51,7 +51,7 @@ func clusterRights(children []*inventory.Child, configs []managers.Config) []rig
 	resources := func(names []string) string { return strings.Join(names, " ") }
 	all := []right{
 		may(toolhive.GroupName, "mcpservers", "list watch patch",
-			"What is asked for. `patch` is for the finalizer, for one annotation, and for `managedFields`."),
+			"What is asked for. `patch` is for the finalizer, for two annotations, and for `managedFields`."),
 		may(toolhive.GroupName, "mcpservers/status", "patch", "Reports: conditions, phase, URL."),
 		may(toolhive.GroupName, resources(configResources(configs, "")), "get list watch patch",
 			"What MCPServers refer to. `patch` is for finalizers, `get` for a proxy that claims to be ahead of the operator's cache."),

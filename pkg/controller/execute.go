@@ -172,7 +172,7 @@ func (x *executor) forgetConflicts() {
 	for _, ref := range x.unshared(x.pass.Key) {
 		x.applier.Forget(ref)
 	}
-	for _, writer := range []string{managers.Status, managers.Requests} {
+	for _, writer := range []string{managers.Status, managers.Requests, managers.Takeover} {
 		x.applier.ForgetWriter(writer, observed.ServerRef(x.pass.Key))
 	}
 }

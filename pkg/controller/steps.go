@@ -41,6 +41,7 @@ var (
 	}
 	// reporting are the steps that look after pods and write the status. One that does not go on ends the pass.
 	reporting = []Step{
+		{"end of takeover", "records that a takeover is done, and reports how far one is", always(endTakeover)},
 		{"observation", "collects what the status is computed from", observe},
 		{"proxy recovery", "deletes proxies that wait out a back-off although their backend is back", always(recoverFailedProxies)},
 		{"reattachment", "deletes proxies that are attached to a process that has ended, where the Deployment cannot follow", always(reattachStranded)},
@@ -64,7 +65,6 @@ func reconcile(p *pass, do *executor) {
 	if p.ended || do.shard.isLost() {
 		return
 	}
-	p.observation.Notices = append(p.observation.Notices, p.takeover.progress()...)
 	if !p.discovered {
 		takeAll(reporting)
 	}

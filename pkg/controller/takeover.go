@@ -26,17 +26,18 @@ import (
 
 // takingOver decides what one pass does about objects that ToolHive has made.
 //
-// It remembers nothing: an object is still ToolHive's as long as a manager of ToolHive has an entry on it and our main
-// writer has none, and one edit of managedFields turns the one into the other. So a takeover continues from wherever it
-// was interrupted. If ToolHive writes again to an object that has been ours, that is a conflict, and Freehold never takes
-// such an object without being asked.
+// It remembers nothing: an annotation of the MCPServer records that the takeover was begun, or is done. Until it is done, an object
+// is ToolHive's as long as a manager of ToolHive has an entry on it and our main writer has none, and one edit of managedFields
+// turns the one into the other. So a takeover continues from wherever it was interrupted. If ToolHive writes again to an object
+// that has been ours, that is a conflict, and Freehold never takes such an object without being asked. The condition TakenOver
+// only reports: a client that may write the status alone neither begins a takeover nor ends one.
 type takingOver struct {
 	*observed.Snapshot
 	resolution *resolution
 	// writers returns all of ours.
 	writers func() []fieldmanager.Writer
 
-	// untaken is how many objects were still ToolHive's when the pass began, and begun is set when something was taken before.
+	// untaken is how many objects were still ToolHive's when the pass began, and begun is set when the takeover was begun before.
 	untaken int
 	begun   bool
 	// intruded is set when ToolHive writes to a child that was taken over.
@@ -50,8 +51,6 @@ type takingOver struct {
 	replicas []string
 	// waiting says what the objects that this pass has not taken wait for.
 	waiting []string
-	// inherited is how many objects were taken in this pass.
-	inherited int
 	// reporting is set while the status is written.
 	reporting bool
 }
@@ -70,10 +69,10 @@ func (t *takingOver) survey() {
 	t.begun = takeover.Begun(t.Server)
 }
 
-// isUntaken reports whether a child is still ToolHive's. Once all were taken, none is again.
+// isUntaken reports whether a child is still ToolHive's.
 func isUntaken(v *observed.Snapshot, ref apply.ObjectRef) bool {
 	live := v.Object(ref)
-	return live != nil && takeover.Untaken(ref, live) && v.IsOwned(ref, live) && !takeover.TakenOver(v.Server)
+	return live != nil && takeover.IsDue(v.Server, v.Owned, ref, live) && v.IsOwned(ref, live)
 }
 
 // intruders returns the managers of ToolHive that write to a child which was taken over.
@@ -81,7 +80,7 @@ func intruders(v *observed.Snapshot, ref apply.ObjectRef, live metav1.Object) []
 	if !v.IsOwned(ref, live) {
 		return nil
 	}
-	return takeover.Intruders(v.Server, ref, live)
+	return takeover.Intruders(v.Server, v.Owned, ref, live)
 }
 
 // intrusion returns the condition that reports such a child, unless a conflict reports one. It is more than a matter of that child:
@@ -210,7 +209,6 @@ func (t *takingOver) inherit(manager string, req *apply.Request) (held bool) {
 			req.Inherit = t.inheritance(ref, func(owner ownership.Owner) bool {
 				return takeover.FromToolHive(owner) || takeover.FromPlugin(owner)
 			})
-			t.inherited++
 		}
 	case manager == takeover.MainWriter(ref) && takeover.HeldByPlugin(live):
 		// A handback was interrupted, and the operator is to go on instead.
@@ -284,46 +282,44 @@ func heldByToolHive(server metav1.Object) func(path fieldpath.Path) bool {
 	}
 }
 
+// isComplete reports whether a takeover that is under way has nothing left to do.
+func (t *takingOver) isComplete() bool {
+	return t.underWay && !t.unrendered && len(t.waiting) == 0 && countUntaken(t.Snapshot) == 0
+}
+
 // progress returns the condition about the takeover; none for an MCPServer that Freehold has made.
 func (t *takingOver) progress() []status.Finding {
-	f := status.Finding{Condition: v1beta1.ConditionTakenOver}
-	switch before := takenOver(t.Server); {
+	f := status.Finding{Condition: v1beta1.ConditionTakenOver, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonTakingOver}
+	switch {
 	case len(t.waiting) > 0:
-		f.Status, f.Reason, f.Message = metav1.ConditionFalse, v1beta1.ReasonTakingOver, t.waiting[0]
+		f.Message = t.waiting[0]
 		if more := len(t.waiting) - 1; more > 0 {
 			f.Message += fmt.Sprintf(" (+%d more objects)", more)
 		}
 	case countUntaken(t.Snapshot) > 0:
-		f.Status, f.Reason, f.Message = metav1.ConditionFalse, v1beta1.ReasonTakingOver, "Freehold has yet to take over some of ToolHive's objects"
-	case before != nil && before.Status == metav1.ConditionTrue:
-		f.Status, f.Reason, f.Message = before.Status, before.Reason, before.Message
-	case before != nil, t.inherited > 0, untold(t.Server), takeover.Held(t.Server, "status") && !t.intruded:
+		f.Message = "Freehold has yet to take over some of ToolHive's objects"
+	case takeover.Progress(t.Object(observed.ServerRef(t.Key))) == v1beta1.TakeoverDone, !t.underWay && t.isReportedByPredecessor():
 		f.Status, f.Reason, f.Message = metav1.ConditionTrue, v1beta1.ReasonTakenOver, "Freehold has taken over every object of ToolHive's"
+	case t.underWay:
+		f.Message = "Freehold has yet to record that the takeover is done; another condition says what it waits for"
 	default:
 		return nil
 	}
 	return []status.Finding{f}
 }
 
+// isReportedByPredecessor reports whether a version of Freehold that recorded no progress has reported a takeover, so that the report stays.
+// Nothing else is decided by the condition, so there is nothing to gain by forging it: what Freehold does about the MCPServer and its
+// children does not depend on it; a record, and an object that is yet to be taken, go before it; and where managedFields do not
+// show a takeover, it does not count.
+func (t *takingOver) isReportedByPredecessor() bool {
+	before := takenOver(t.Server)
+	return before != nil && (before.Reason == v1beta1.ReasonTakingOver || before.Reason == v1beta1.ReasonTakenOver) && takeover.WasTaken(t.Server, t.Owned)
+}
+
 // isIdle reports whether there is nothing of ToolHive left to deal with.
 func (t *takingOver) isIdle() bool {
-	return t.untaken == 0 && !t.intruded && !t.underWay && !t.queued && len(t.waiting) == 0 && t.inherited == 0
-}
-
-// isUnfinished reports whether a takeover was begun whose end the status does not report: there may be more to take than
-// informers show.
-func (t *takingOver) isUnfinished() bool {
-	return t.begun && !takeover.TakenOver(t.Server) &&
-		(takeover.UnderWay(t.Server) || untold(t.Server) || takeover.Held(t.Server, "status") && !t.intruded)
-}
-
-// untold reports whether the status is as ToolHive wrote it although our writer owns it: the operator that took it over ended before it could
-// report that. ToolHive writes conditions with every status, and Freehold always writes SpecValid among them. An entry in managedFields
-// alone proves nothing: a backup tool puts it back and leaves the status out.
-func untold(server *v1beta1.MCPServer) bool {
-	conditions := server.Status.Conditions
-	return len(conditions) > 0 && meta.FindStatusCondition(conditions, v1beta1.ConditionSpecValid) == nil &&
-		managers.Owns(server, managers.Status, "status")
+	return t.untaken == 0 && !t.intruded && !t.underWay && !t.queued && len(t.waiting) == 0
 }
 
 func takenOver(server *v1beta1.MCPServer) *metav1.Condition {

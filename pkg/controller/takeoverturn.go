@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
@@ -27,7 +28,7 @@ const leftAsItIs = "ToolHive manages this MCPServer, and Freehold leaves it as i
 // resumeTakeovers gives the takeovers of a scope that were begun their slots, before others may begin.
 func resumeTakeovers(c *process, s *observed.Scope) {
 	for name := range observed.NamesIn(s.ServerStore) {
-		if server := c.caches.Server(name); server != nil && takeover.UnderWay(server) {
+		if server := c.caches.Server(name); server != nil && takeover.Progress(server) == v1beta1.TakeoverUnderWay {
 			c.takeovers.hold(name, turnProgress{generation: -1})
 		}
 	}
@@ -53,8 +54,8 @@ const (
 // takeovers are off.
 func (t *takingOver) admit(mode TakeoverMode) (a admission, reason, message string) {
 	switch {
-	case t.untaken == 0 && !t.isUnfinished() && (t.begun || !takeover.Held(t.Server, "")):
-		return goesOn, "", ""
+	case t.untaken == 0 && takeover.Progress(t.Server) != v1beta1.TakeoverUnderWay && (t.begun || !takeover.Held(t.Server, "")):
+		return goesOn, "", "" // What is under way goes on to its end: there may be more to take than informers show.
 	case t.begun:
 		// Whatever the mode is by now, and whether it has a slot or not: half of it would be the worst.
 		return takesOver, "", ""
@@ -103,6 +104,12 @@ func beginTakeover(p *pass, do *executor) bool {
 		admission, reason, message = askForTurn(p.Snapshot, do)
 	}
 	p.takeover.underWay, p.takeover.queued = admission == takesOver, admission == queued
+	if admission == takesOver && !recordTakeover(p, do, v1beta1.TakeoverUnderWay) && !p.takeover.begun {
+		admission = leftAlone // Nothing is taken before that is recorded.
+		if found, delays := refusals(p.Snapshot, p.refused); len(found)+len(delays) > 0 {
+			reason, message = v1beta1.ReasonCannotTakeOver, fmt.Sprintf("%s: %s", leftAsItIs, append(found, delays...)[0].Message)
+		}
+	}
 	if reason != "" {
 		finding := status.Finding{Condition: v1beta1.ConditionTakenOver, Status: metav1.ConditionFalse, Reason: reason, Message: message}
 		config, conditions, news := status.Notice(p.Server, finding, p.state.pending, do.config.Clock.Now())
@@ -124,6 +131,24 @@ func beginTakeover(p *pass, do *executor) bool {
 	return admission == goesOn || admission == takesOver
 }
 
+// endTakeover records that a takeover is done, and reports how far one is. A child that was refused without an answer may exist.
+func endTakeover(p *pass, do *executor) {
+	if !p.blocked && p.takeover.isComplete() && !slices.ContainsFunc(p.refused, isUnanswered) {
+		recordTakeover(p, do, v1beta1.TakeoverDone)
+	}
+	p.observation.Notices = append(p.observation.Notices, p.takeover.progress()...)
+}
+
+// recordTakeover reports whether the MCPServer records that its takeover has come so far, which it writes if need be.
+func recordTakeover(p *pass, do *executor, progress v1beta1.TakeoverProgress) (recorded bool) {
+	if known := takeover.Progress(p.Server); known == progress || known == v1beta1.TakeoverDone {
+		return true
+	}
+	config := toolhivev1beta1ac.MCPServer(p.Key.Name, p.Key.Namespace).
+		WithAnnotations(map[string]string{v1beta1.AnnotationTakeoverProgress: string(progress)})
+	return do.write(managers.Takeover, apply.Request{Object: observed.ServerRef(p.Key), Config: config}).Err == nil
+}
+
 // slotUse says what happens to an MCPServer's slot, or to its place among those that wait for one, at the end of a pass.
 type slotUse int
 
@@ -139,7 +164,7 @@ func (t *takingOver) useOfSlot(refused []error) slotUse {
 	switch {
 	case t.queued:
 		return slotKept
-	case !t.underWay, len(refused) == 0 && len(t.waiting) == 0 && !t.unrendered && countUntaken(t.Snapshot) == 0:
+	case !t.underWay, len(refused) == 0 && t.isComplete():
 		return slotReleased
 	case t.unrendered, slices.ContainsFunc(refused, endures):
 		return slotSuspended

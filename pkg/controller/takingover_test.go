@@ -35,6 +35,12 @@ func told(server *v1beta1.MCPServer, value metav1.ConditionStatus, reason string
 	})
 }
 
+// progressed gives an MCPServer a record of how far its takeover is.
+func progressed(server *v1beta1.MCPServer, progress v1beta1.TakeoverProgress) {
+	metav1.SetMetaDataAnnotation(&server.ObjectMeta, v1beta1.AnnotationTakeoverProgress, string(progress))
+	server.ManagedFields = append(server.ManagedFields, oursOf(managers.Takeover))
+}
+
 // ofToolHive are workloads that ToolHive has made, whose gate is closed or open.
 func ofToolHive(server *v1beta1.MCPServer, gate string) (*appsv1.Deployment, *appsv1.StatefulSet) {
 	deployment := webProxy(server, func(d *appsv1.Deployment) {
@@ -73,11 +79,14 @@ func TestAdmissionIsDecided(t *testing.T) {
 		"theirs, approved": {server: func(s *v1beta1.MCPServer) {
 			s.Annotations = map[string]string{v1beta1.AnnotationTakeover: v1beta1.TakeoverApproved}
 		}, theirs: true, mode: TakeoverManual, want: needsTurn},
-		"begun, and off since": {server: func(s *v1beta1.MCPServer) { told(s, metav1.ConditionFalse, v1beta1.ReasonTakingOver) }, theirs: true, mode: TakeoverOff, want: takesOver},
+		"begun, and off since": {server: func(s *v1beta1.MCPServer) { progressed(s, v1beta1.TakeoverUnderWay) }, theirs: true, mode: TakeoverOff, want: takesOver},
+		"begun, all is taken":  {server: func(s *v1beta1.MCPServer) { progressed(s, v1beta1.TakeoverUnderWay) }, mode: TakeoverOff, want: takesOver},
 		"begun, not told yet": {server: func(s *v1beta1.MCPServer) {
 			s.ManagedFields = []metav1.ManagedFieldsEntry{oursOf(managers.Finalizer)}
 		}, theirs: true, mode: TakeoverOff, want: takesOver},
-		"taken over, written again": {server: func(s *v1beta1.MCPServer) { told(s, metav1.ConditionTrue, v1beta1.ReasonTakenOver) }, theirs: true, mode: TakeoverOff, want: goesOn},
+		"taken over, written again": {server: func(s *v1beta1.MCPServer) { progressed(s, v1beta1.TakeoverDone) }, theirs: true, mode: TakeoverOff, want: goesOn},
+		"told to be under way":      {server: func(s *v1beta1.MCPServer) { told(s, metav1.ConditionFalse, v1beta1.ReasonTakingOver) }, theirs: true, mode: TakeoverManual, want: leftAlone, reason: v1beta1.ReasonNeedsApproval},
+		"told to be done":           {server: func(s *v1beta1.MCPServer) { told(s, metav1.ConditionTrue, v1beta1.ReasonTakenOver) }, theirs: true, mode: TakeoverAuto, want: needsTurn},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := newServer("web")
@@ -171,8 +180,8 @@ func TestInheritanceIsDecided(t *testing.T) {
 			over.intruded = c.intruded
 			req := apply.Request{Object: c.object}
 			held := over.inherit(c.manager, &req)
-			if held != c.held || (req.Inherit != nil) != c.inherits || over.inherited != len(heirsOf(req)) {
-				t.Errorf("held is %t, inherits %+v, %d taken", held, req.Inherit, over.inherited)
+			if held != c.held || (req.Inherit != nil) != c.inherits {
+				t.Errorf("held is %t, inherits %+v", held, req.Inherit)
 			}
 			if waits := len(over.waiting) > 0; waits != (c.held && !c.intruded) {
 				t.Errorf("told to wait: %q", over.waiting)
@@ -182,13 +191,6 @@ func TestInheritanceIsDecided(t *testing.T) {
 			}
 		})
 	}
-}
-
-func heirsOf(req apply.Request) []ownership.Heir {
-	if req.Inherit == nil {
-		return nil
-	}
-	return req.Inherit.Heirs
 }
 
 // The status of an MCPServer is left to ToolHive where that still works on the children.
@@ -215,6 +217,7 @@ func TestStatusIsInheritedOnce(t *testing.T) {
 func TestProgressAndSlotAreDecided(t *testing.T) {
 	passing, lasting := refusalOf(apply.ClassTransient), refusalOf(apply.ClassConflict)
 	for name, c := range map[string]struct {
+		record  v1beta1.TakeoverProgress
 		theirs  bool
 		change  func(over *takingOver)
 		refused []error
@@ -229,11 +232,15 @@ func TestProgressAndSlotAreDecided(t *testing.T) {
 		"a refusal that passes":          {theirs: true, change: isUnderWay, refused: []error{&passing}, status: metav1.ConditionFalse, message: "has yet to", slot: slotHeld},
 		"a refusal that stands":          {theirs: true, change: isUnderWay, refused: []error{&passing, &lasting}, status: metav1.ConditionFalse, message: "has yet to", slot: slotSuspended},
 		"nothing can be rendered":        {theirs: true, change: func(o *takingOver) { isUnderWay(o); o.unrendered = true }, status: metav1.ConditionFalse, message: "has yet to", slot: slotSuspended},
-		"all were taken":                 {change: func(o *takingOver) { isUnderWay(o); o.inherited = 2 }, status: metav1.ConditionTrue, message: "has taken over every", slot: slotReleased},
-		"all were taken, one is refused": {change: func(o *takingOver) { isUnderWay(o); o.inherited = 2 }, refused: []error{&passing}, status: metav1.ConditionTrue, message: "has taken over every", slot: slotHeld},
+		"all were taken":                 {record: v1beta1.TakeoverDone, change: isUnderWay, status: metav1.ConditionTrue, message: "has taken over every", slot: slotReleased},
+		"all were taken, one is refused": {record: v1beta1.TakeoverDone, change: isUnderWay, refused: []error{&passing}, status: metav1.ConditionTrue, message: "has taken over every", slot: slotHeld},
+		"the end is not recorded":        {record: v1beta1.TakeoverUnderWay, change: isUnderWay, refused: []error{&lasting}, status: metav1.ConditionFalse, message: "has yet to record", slot: slotSuspended},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := newServer("web")
+			if c.record != "" {
+				progressed(server, c.record)
+			}
 			v := sees(server)
 			if c.theirs {
 				deployment, set := ofToolHive(server, "2")

@@ -7,10 +7,11 @@
 package takeover
 
 import (
+	"cmp"
+	"iter"
 	"slices"
 	"strconv"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -70,14 +71,68 @@ func Untaken(ref apply.ObjectRef, live metav1.Object) bool {
 	return ref.Kind != managers.ConfigMap && Held(live, "") && !managers.Owns(live, MainWriter(ref), "")
 }
 
-// TakenOver reports whether all children of an MCPServer were taken over once, by its status. None is ToolHive's to be taken again then.
-func TakenOver(server *v1beta1.MCPServer) bool {
-	return meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionTakenOver)
+// Progress returns how far the takeover of an MCPServer has come, as Freehold has recorded it; empty when it has recorded nothing. A value
+// that another field manager has set is not believed: the entry of Freehold's writer, which writes nothing else, ends when that happens.
+// No write of the status changes the annotation or that entry.
+func Progress(server metav1.Object) v1beta1.TakeoverProgress {
+	progress := v1beta1.TakeoverProgress(server.GetAnnotations()[v1beta1.AnnotationTakeoverProgress])
+	known := progress == v1beta1.TakeoverUnderWay || progress == v1beta1.TakeoverDone
+	if !known || !managers.Owns(server, managers.Takeover, "") {
+		return ""
+	}
+	return progress
 }
 
-// Intruders returns the managers of ToolHive that own fields of a child of an MCPServer though the child is not ToolHive's any more.
-func Intruders(server *v1beta1.MCPServer, ref apply.ObjectRef, child metav1.Object) (all []ownership.Owner) {
-	if ref.Kind == managers.ConfigMap || Untaken(ref, child) && !TakenOver(server) {
+// Begun reports whether a takeover was begun, or Freehold works for the MCPServer anyway. Then it goes on as far as it can, despite any
+// obstacle since.
+func Begun(server metav1.Object) bool {
+	return Progress(server) == v1beta1.TakeoverUnderWay || managers.Owns(server, managers.Finalizer, "")
+}
+
+// Children are those of one MCPServer.
+type Children = iter.Seq2[apply.ObjectRef, metav1.Object]
+
+// IsDue reports whether a child is to be taken over. Once all were taken, none is again: ToolHive has come back.
+func IsDue(server metav1.Object, children Children, ref apply.ObjectRef, child metav1.Object) bool {
+	if !Untaken(ref, child) {
+		return false
+	}
+	switch Progress(server) {
+	case v1beta1.TakeoverUnderWay:
+		return true
+	case v1beta1.TakeoverDone:
+		return false
+	}
+	return order(server, child) <= 0 || !WasTaken(server, children)
+}
+
+// WasTaken reports whether managedFields show a takeover by a version of Freehold that recorded no progress. Freehold creates no child before
+// it owns the finalizer of the MCPServer. So it has taken over an older child that it owns; or the child is from a backup, or the claim to the
+// finalizer was lost and restored. In any of these cases, what ToolHive has created since is not to be taken.
+func WasTaken(server metav1.Object, children Children) bool {
+	for ref, child := range children {
+		if order(server, child) < 0 && managers.Owns(child, MainWriter(ref), "") {
+			return true
+		}
+	}
+	return false
+}
+
+// order compares the creation of a child with the time at which Freehold came to own the finalizer of its MCPServer: negative for an older
+// child, positive for a younger one. It is 0 within one second, and while Freehold does not own the finalizer.
+func order(server, child metav1.Object) int {
+	for _, entry := range server.GetManagedFields() {
+		if managers.IsNamed(managers.Finalizer, entry.Manager) && entry.Operation == metav1.ManagedFieldsOperationApply &&
+			entry.Subresource == "" && entry.Time != nil {
+			return cmp.Compare(child.GetCreationTimestamp().Unix(), entry.Time.Unix())
+		}
+	}
+	return 0
+}
+
+// Intruders returns the managers of ToolHive that own fields of a child that is not to be taken over.
+func Intruders(server metav1.Object, children Children, ref apply.ObjectRef, child metav1.Object) (all []ownership.Owner) {
+	if ref.Kind == managers.ConfigMap || IsDue(server, children, ref, child) {
 		return nil
 	}
 	entries := child.GetManagedFields()
@@ -87,17 +142,6 @@ func Intruders(server *v1beta1.MCPServer, ref apply.ObjectRef, child metav1.Obje
 		}
 	}
 	return all
-}
-
-// UnderWay reports whether a takeover was begun and not ended, by the MCPServer's status.
-func UnderWay(server *v1beta1.MCPServer) bool {
-	condition := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionTakenOver)
-	return condition != nil && condition.Reason == v1beta1.ReasonTakingOver
-}
-
-// Begun reports whether a takeover was begun. Then it goes on as far as it can, despite any obstacle since.
-func Begun(server *v1beta1.MCPServer) bool {
-	return UnderWay(server) || managers.Owns(server, managers.Finalizer, "")
 }
 
 // Heirs returns the writers that inherit the claims of ToolHive's managers on an object. replicas are those of them that

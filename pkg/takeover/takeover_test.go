@@ -4,6 +4,7 @@
 package takeover_test
 
 import (
+	"slices"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -89,6 +90,93 @@ func TestGate(t *testing.T) {
 	} {
 		if got := takeover.Closed(takeover.Gate(value)); got != closed {
 			t.Errorf("gate %q is closed: %t", value, got)
+		}
+	}
+}
+
+// by is an entry of managedFields.
+func by(manager string, operation metav1.ManagedFieldsOperationType, subresource string, at *metav1.Time) metav1.ManagedFieldsEntry {
+	return metav1.ManagedFieldsEntry{Manager: manager, Operation: operation, Subresource: subresource, Time: at}
+}
+
+func TestProgressIsWhatFreeholdHasRecorded(t *testing.T) {
+	const applies, updates = metav1.ManagedFieldsOperationApply, metav1.ManagedFieldsOperationUpdate
+	ours := by(managers.Takeover, applies, "", nil)
+	for name, c := range map[string]struct {
+		value string
+		entry metav1.ManagedFieldsEntry
+		want  v1beta1.TakeoverProgress
+	}{
+		"under way":            {"UnderWay", ours, v1beta1.TakeoverUnderWay},
+		"done":                 {"Done", ours, v1beta1.TakeoverDone},
+		"none":                 {"", ours, ""},
+		"no such value":        {"done", ours, ""},
+		"of another":           {"Done", by("kubectl-annotate", updates, "", nil), ""},
+		"of another's updates": {"Done", by(managers.Takeover, updates, "", nil), ""},
+		"of the status":        {"Done", by(managers.Takeover, applies, "status", nil), ""},
+		"of another of ours":   {"Done", by(managers.Status, applies, "status", nil), ""},
+	} {
+		server := &metav1.ObjectMeta{
+			Annotations: map[string]string{v1beta1.AnnotationTakeoverProgress: c.value}, ManagedFields: []metav1.ManagedFieldsEntry{c.entry},
+		}
+		if got := takeover.Progress(server); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+		if begun := takeover.Begun(server); begun != (c.want == v1beta1.TakeoverUnderWay) {
+			t.Errorf("%s: begun is %t", name, begun)
+		}
+	}
+	if !takeover.Begun(&metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{by(managers.Finalizer, applies, "", nil)}}) {
+		t.Error("Freehold owns the finalizer, and has not begun")
+	}
+}
+
+// Without a record the ages of the children and of Freehold's claim to the MCPServer decide.
+func TestChildrenAreDue(t *testing.T) {
+	const applies, updates = metav1.ManagedFieldsOperationApply, metav1.ManagedFieldsOperationUpdate
+	at := func(second int64) *metav1.Time { return new(metav1.Unix(1000+second, 0)) }
+	child := func(entry metav1.ManagedFieldsEntry, second int64) *metav1.ObjectMeta {
+		return &metav1.ObjectMeta{CreationTimestamp: *at(second), ManagedFields: []metav1.ManagedFieldsEntry{entry}}
+	}
+	theirs, ours := by(managers.ToolHiveOperator, updates, "", nil), by(managers.Backend, applies, "", nil)
+	claimed := []metav1.ManagedFieldsEntry{by(managers.Finalizer, applies, "", at(0))}
+	timeless := []metav1.ManagedFieldsEntry{by(managers.Finalizer, applies, "", nil)}
+	deployment, set := apply.ObjectRef{Kind: managers.Deployment}, apply.ObjectRef{Kind: managers.StatefulSet}
+	for name, c := range map[string]struct {
+		record  v1beta1.TakeoverProgress
+		entries []metav1.ManagedFieldsEntry
+		// theirs is when ToolHive's Deployment was created, and ours when Freehold's StatefulSet was.
+		theirs, ours int64
+		due, was     bool
+	}{
+		"nothing was begun":                        {theirs: 1, ours: -1, due: true},
+		"under way":                                {record: v1beta1.TakeoverUnderWay, entries: claimed, theirs: 1, ours: -1, due: true, was: true},
+		"done":                                     {record: v1beta1.TakeoverDone, entries: claimed, theirs: -1, ours: -1, was: true},
+		"begun by an earlier version":              {entries: claimed, theirs: -1, ours: -1, due: true, was: true},
+		"ToolHive came back to what was taken":     {entries: claimed, theirs: 1, ours: -1, was: true},
+		"Freehold made it, and a handback stopped": {entries: claimed, theirs: 1, ours: 0, due: true},
+		"the claim has no time":                    {entries: timeless, theirs: 1, ours: -1, due: true},
+	} {
+		server := &metav1.ObjectMeta{ManagedFields: c.entries}
+		if c.record != "" {
+			server.Annotations = map[string]string{v1beta1.AnnotationTakeoverProgress: string(c.record)}
+			server.ManagedFields = append(slices.Clone(c.entries), by(managers.Takeover, applies, "", nil))
+		}
+		untaken, taken := child(theirs, c.theirs), child(ours, c.ours)
+		children := func(yield func(apply.ObjectRef, metav1.Object) bool) {
+			_ = yield(deployment, untaken) && yield(set, taken)
+		}
+		if due := takeover.IsDue(server, children, deployment, untaken); due != c.due {
+			t.Errorf("%s: due is %t", name, due)
+		}
+		if takeover.IsDue(server, children, set, taken) {
+			t.Errorf("%s: Freehold's is due", name)
+		}
+		if was := takeover.WasTaken(server, children); was != c.was {
+			t.Errorf("%s: a takeover shows: %t", name, was)
+		}
+		if intruders := takeover.Intruders(server, children, deployment, untaken); len(intruders) > 0 == c.due {
+			t.Errorf("%s: intruders %v", name, intruders)
 		}
 	}
 }

@@ -39,6 +39,11 @@ func Planners() (Set, error) {
 	return c.Writers, err
 }
 
+// records are the annotations of the writers that write nothing else.
+var records = map[string]string{
+	managers.Requests: v1beta1.AnnotationTakeRecord, managers.Takeover: v1beta1.AnnotationTakeoverProgress,
+}
+
 // add adds the writers of all managers of a kind that write through a subresource; "" is the object itself.
 func add[L metav1.Object, A apply.Configuration[A]](
 	s Set, registry *fieldmanager.Registry, kind schema.GroupKind, subresource string, target apply.Target[L, A],
@@ -54,9 +59,9 @@ func add[L metav1.Object, A apply.Configuration[A]](
 			of.Keep, of.Source, of.References = nil, v1beta1.AnnotationReplicasSource, ""
 			of.Recorded = apply.Recorded{Annotation: v1beta1.AnnotationReplicasWritten, Path: fieldmanager.Path("spec", "replicas"), Value: render.ReplicasOf}
 		}
-		if manager.Name == managers.Requests {
-			of.OwnershipMarker = fieldmanager.Path("metadata", "annotations", v1beta1.AnnotationTakeRecord)
-			of.HasMarker = func(live L) bool { return live.GetAnnotations()[v1beta1.AnnotationTakeRecord] != "" }
+		if record := records[manager.Name]; record != "" {
+			of.OwnershipMarker = fieldmanager.Path("metadata", "annotations", record)
+			of.HasMarker = func(live L) bool { return live.GetAnnotations()[record] != "" }
 		}
 		w, err := apply.NewWriter(registry, manager, of)
 		if err != nil {

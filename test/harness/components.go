@@ -172,6 +172,9 @@ func Managers(server *v1beta1.MCPServer, component Component) []string {
 		if server.Annotations[v1beta1.AnnotationTake] != "" {
 			names = append(names, managers.Requests)
 		}
+		if server.Annotations[v1beta1.AnnotationTakeoverProgress] != "" {
+			names = append(names, managers.Takeover)
+		}
 	case component == Proxy && server.Spec.Replicas != nil, component == Backend && server.Spec.BackendReplicas != nil:
 		names = append(names, form.Replicas)
 	}

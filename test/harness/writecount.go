@@ -18,7 +18,7 @@ import (
 )
 
 // WriteCount counts the writes made for one MCPServer by what was written, for example "proxy", "proxy replicas",
-// "finalizer", "status", "requests", "delete service/backend", "event". A write that did not succeed has its code behind it.
+// "finalizer", "status", "requests", "takeover", "delete service/backend", "event". A write that did not succeed has its code behind it.
 type WriteCount map[string]int
 
 // CountWrites counts those writes of operators that are for an MCPServer.
@@ -47,6 +47,8 @@ func itemOf(server string, e *audit.Event) (item string, ok bool) {
 		item = "status"
 	case e.FieldManager == managers.Requests:
 		item = "requests"
+	case e.FieldManager == managers.Takeover:
+		item = "takeover"
 	case form.Component == ServerItself:
 		item = "finalizer"
 	case e.FieldManager == form.Replicas:

@@ -288,7 +288,8 @@ func (o *outage) writes() bool { return !slices.Contains([]string{"get", "list",
 // stuck reports whether the outage kept something from being written until it was over.
 func (o *outage) stuck() bool { return len(o.minutes) > o.later+settles }
 
-// isTold reports whether the condition Applied of each MCPServer names an object of the resource that could not be read or written.
+// isTold reports whether the condition Applied of each MCPServer names an object of the resource that could not be read or written, or
+// TakenOver does, where that keeps a takeover from beginning.
 //
 // There is nowhere to say it when the status itself is refused, or the edit by which it passes from ToolHive. That the finalizer of an MCPServer cannot be released is not said in
 // a condition, nor is what keeps the configurations that MCPServers refer to from being written: MCPServers do not wait for that.
@@ -301,8 +302,10 @@ func (o *outage) isTold() bool {
 		conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 		if !slices.ContainsFunc(conditions, func(c any) bool {
 			of, _ := c.(fields)
-			return of["type"] == v1beta1.ConditionApplied && of["status"] == "False" &&
-				strings.HasPrefix(asWritten.Replace(fmt.Sprint(of["message"])), strings.TrimSuffix(main, "s"))
+			text, kind := asWritten.Replace(fmt.Sprint(of["message"])), strings.TrimSuffix(main, "s")
+			applied := of["type"] == v1beta1.ConditionApplied && strings.HasPrefix(text, kind)
+			begun := of["type"] == v1beta1.ConditionTakenOver && of["reason"] == v1beta1.ReasonCannotTakeOver && strings.Contains(text, ": "+kind)
+			return of["status"] == "False" && (applied || begun)
 		}) {
 			return false
 		}

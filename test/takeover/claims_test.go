@@ -176,7 +176,7 @@ var takeoverConditions = []string{
 const restartMark = managers.Backend + " Apply .spec.template.metadata.annotations.kubectl.kubernetes.io/restartedAt"
 
 func aboutTakeover(field string) bool {
-	return strings.Contains(field, v1beta1.AnnotationTakeRecord) || field == restartMark || slices.ContainsFunc(takeoverConditions, func(c string) bool {
+	return strings.Contains(field, v1beta1.AnnotationTakeRecord) || strings.Contains(field, v1beta1.AnnotationTakeoverProgress) || field == restartMark || slices.ContainsFunc(takeoverConditions, func(c string) bool {
 		return strings.Contains(field, fmt.Sprintf(`.status.conditions[type=%q]`, c))
 	})
 }
@@ -227,6 +227,7 @@ func bare(t *testing.T, object *unstructured.Unstructured, others *fieldpath.Set
 		{"spec", "clusterIPs"},
 		{"status", "observedGeneration"},
 		{"metadata", "annotations", v1beta1.AnnotationTakeRecord}, // of a conflict that was settled
+		{"metadata", "annotations", v1beta1.AnnotationTakeoverProgress},
 	} {
 		unstructured.RemoveNestedField(left.Object, path...)
 	}

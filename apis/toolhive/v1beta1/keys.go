@@ -77,11 +77,26 @@ const (
 	BackendRolloutPaused = "paused"
 )
 
+// TakeoverProgress is a value of AnnotationTakeoverProgress.
+type TakeoverProgress string
+
+// Values of AnnotationTakeoverProgress.
+const (
+	// TakeoverUnderWay means that a takeover was begun.
+	TakeoverUnderWay TakeoverProgress = "UnderWay"
+	// TakeoverDone means that Freehold has taken over every object of ToolHive's. It takes none again without being asked.
+	TakeoverDone TakeoverProgress = "Done"
+)
+
 // Annotations that Freehold writes for itself.
 const (
 	// AnnotationTakeRecord on an MCPServer records the claims of other field managers that a request to take ends, so that
 	// Freehold ends each once.
 	AnnotationTakeRecord = "freehold.dev/take-record"
+	// AnnotationTakeoverProgress on an MCPServer records how far its takeover from ToolHive is: UnderWay, before anything is taken,
+	// and then Done. It counts only while the field manager freehold-takeover owns it. MCPServers that Freehold did not take over
+	// do not have it.
+	AnnotationTakeoverProgress = "freehold.dev/takeover-progress"
 	// AnnotationSource on a child has the UID and the generation of the MCPServer that its content was last rendered from.
 	// It changes only together with the content.
 	AnnotationSource = "freehold.dev/source"

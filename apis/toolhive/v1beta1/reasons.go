@@ -276,7 +276,8 @@ const (
 	// ReasonNeedsApproval means that the operator runs with --takeover=manual and the MCPServer has no annotation
 	// freehold.dev/takeover. On TakenOver=False.
 	ReasonNeedsApproval = "NeedsApproval"
-	// ReasonCannotTakeOver means that Freehold cannot render the MCPServer. On TakenOver=False.
+	// ReasonCannotTakeOver means that Freehold cannot render the MCPServer, or cannot record that the takeover begins. On
+	// TakenOver=False.
 	ReasonCannotTakeOver = "CannotTakeOver"
 	// ReasonTakeoverOff means that the operator runs with --takeover=off and leaves the MCPServer to ToolHive after all. On
 	// TakenOver=False.

@@ -88,6 +88,7 @@ type compactMeta struct {
 	name, version       string
 	uid                 types.UID
 	generation          int64
+	created             int64 // in seconds
 	deleted             *metav1.Time
 	labels, Annotations Pairs
 	owners              []unique.Handle[compactOwner]
@@ -138,7 +139,7 @@ type compactManager struct {
 func compactMetaOf(object metav1.Object) compactMeta {
 	k := compactMeta{
 		namespace: unique.Make(object.GetNamespace()), name: object.GetName(), version: object.GetResourceVersion(), uid: object.GetUID(),
-		generation: object.GetGeneration(), deleted: object.GetDeletionTimestamp(),
+		generation: object.GetGeneration(), created: object.GetCreationTimestamp().Unix(), deleted: object.GetDeletionTimestamp(),
 		labels: compactPairs(object.GetLabels()), Annotations: compactPairs(object.GetAnnotations()),
 	}
 	for _, owner := range object.GetOwnerReferences() {
@@ -158,7 +159,7 @@ func compactMetaOf(object metav1.Object) compactMeta {
 
 func (k *compactMeta) meta(wanted *wantedField) metav1.ObjectMeta {
 	meta := k.identity()
-	meta.Generation, meta.DeletionTimestamp = k.generation, k.deleted
+	meta.Generation, meta.CreationTimestamp, meta.DeletionTimestamp = k.generation, metav1.Unix(k.created, 0), k.deleted
 	meta.Labels, meta.Annotations = k.labels.whole(), k.Annotations.whole()
 	meta.OwnerReferences = k.ownerReferences()
 	if len(k.entries) > 0 {

@@ -94,7 +94,8 @@ func isSpoilt(object metav1.Object) bool {
 func identity(object metav1.Object) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Name: object.GetName(), Namespace: object.GetNamespace(), UID: object.GetUID(), ResourceVersion: object.GetResourceVersion(),
-		Generation: object.GetGeneration(), DeletionTimestamp: object.GetDeletionTimestamp(), OwnerReferences: object.GetOwnerReferences(),
+		Generation: object.GetGeneration(), OwnerReferences: object.GetOwnerReferences(),
+		CreationTimestamp: object.GetCreationTimestamp(), DeletionTimestamp: object.GetDeletionTimestamp(),
 	}
 }
 

@@ -115,6 +115,15 @@ func (v *Snapshot) Existing() iter.Seq2[apply.ObjectRef, metav1.Object] {
 	}
 }
 
+// Owned yields the MCPServer's own children.
+func (v *Snapshot) Owned(yield func(apply.ObjectRef, metav1.Object) bool) {
+	for ref, live := range v.Existing() {
+		if v.IsOwned(ref, live) && !yield(ref, live) {
+			return
+		}
+	}
+}
+
 // DeploymentRef returns the reference of the MCPServer's Deployment, there or not.
 func (v *Snapshot) DeploymentRef() apply.ObjectRef {
 	return inventory.Proxy.Ref(v.Key.Namespace, v.Key.Name)

@@ -20,6 +20,7 @@ const (
 	Finalizer       = "freehold-finalizer"
 	Status          = "freehold-status"
 	Requests        = "freehold-requests"
+	Takeover        = "freehold-takeover"
 	RunConfig       = "freehold-runconfig"
 	Authz           = "freehold-authz"
 	Access          = "freehold-access"
@@ -67,6 +68,10 @@ func Registry() *fieldmanager.Registry {
 		fieldmanager.Writer{
 			Name: Requests, Kind: MCPServer, Summary: "the annotation " + v1beta1.AnnotationTakeRecord,
 			Claim: fieldmanager.Within(fieldmanager.Path("metadata", "annotations", v1beta1.AnnotationTakeRecord)),
+		},
+		fieldmanager.Writer{
+			Name: Takeover, Kind: MCPServer, Summary: "the annotation " + v1beta1.AnnotationTakeoverProgress,
+			Claim: fieldmanager.Within(fieldmanager.Path("metadata", "annotations", v1beta1.AnnotationTakeoverProgress)),
 		},
 		fieldmanager.Writer{
 			Name: RunConfig, Kind: ConfigMap, Object: "RunConfig", Claim: configMapClaim(),

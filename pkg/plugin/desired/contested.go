@@ -99,9 +99,15 @@ type Intruder struct {
 
 // Intruders returns those of the children of an MCPServer.
 func Intruders(server *v1beta1.MCPServer, children []*unstructured.Unstructured) (all []Intruder) {
-	for _, child := range children {
-		ref := takeover.RefOf(child)
-		for _, owner := range takeover.Intruders(server, ref, child) {
+	each := func(yield func(apply.ObjectRef, metav1.Object) bool) {
+		for _, child := range children {
+			if !yield(takeover.RefOf(child), child) {
+				return
+			}
+		}
+	}
+	for ref, child := range each {
+		for _, owner := range takeover.Intruders(server, each, ref, child) {
 			all = append(all, Intruder{ref, owner})
 		}
 	}

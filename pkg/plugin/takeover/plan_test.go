@@ -164,7 +164,8 @@ func TestHeldReferences(t *testing.T) {
 	if invalid, ok := errors.AsType[*render.InvalidError](err); !ok || invalid.Problems[0].Reason != v1beta1.ReasonOIDCConfigRefNotFound {
 		t.Fatalf("before it begins: %v", err)
 	}
-	in.Server.Status.Conditions = []metav1.Condition{{Type: v1beta1.ConditionTakenOver, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonTakingOver}}
+	in.Server.Annotations = map[string]string{v1beta1.AnnotationTakeoverProgress: string(v1beta1.TakeoverUnderWay)}
+	in.Server.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: managers.Takeover, Operation: metav1.ManagedFieldsOperationApply}}
 	plan, err := takeover.New(in)
 	if err != nil {
 		t.Fatal(err)
