@@ -43,7 +43,7 @@ func TestRefusals(t *testing.T) {
 	for _, class := range apply.Classes() {
 		policy := apply.Policies()[class]
 		again := fmt.Sprintf("after %s, then less and less often", short(policy.FirstWait))
-		if policy.Retry == apply.RetryOnChange {
+		if policy.FirstWait == 0 {
 			again = "when claims or the intent change"
 		}
 		want = append(want, fmt.Sprintf("%s: %s, %#q", class, again, policy.Outcome))

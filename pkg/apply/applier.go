@@ -6,10 +6,14 @@ package apply
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
@@ -32,7 +36,6 @@ type Applier struct {
 	observer Observer
 	// deletions has the outcomes of deletions, by the UIDs of the objects.
 	deletions *lru.Cache
-	clock     clock.PassiveClock
 }
 
 // deletion is the end of one request to delete an object.
@@ -43,7 +46,7 @@ type deletion struct {
 	refused *refused
 }
 
-// rememberedDeletions is how many deletions are remembered. A forgotten one is requested once more.
+// rememberedDeletions is how many deletions are remembered. A deletion that is forgotten is requested once more.
 const rememberedDeletions = 4096
 
 // NewApplier returns an applier with an empty request cache. The observer may be nil.
@@ -52,7 +55,7 @@ func NewApplier(observer Observer) *Applier { return NewApplierWithClock(observe
 // NewApplierWithClock is NewApplier with a given clock, which measures how long refusals stand.
 func NewApplierWithClock(observer Observer, clock clock.PassiveClock) *Applier {
 	return &Applier{
-		requests: newRequestCache(clock), written: newWriteTracker(), observer: observer, deletions: lru.New(rememberedDeletions), clock: clock,
+		requests: newRequestCache(clock), written: &WriteTracker{}, observer: observer, deletions: lru.New(rememberedDeletions),
 	}
 }
 
@@ -68,10 +71,14 @@ func (a *Applier) Sync(ctx context.Context, w Writer, req Request) Outcome {
 	if req.Excluded != nil && a.requests.noteExcluded(w.Name(), req.Object, req.Excluded.Conflict) {
 		klog.FromContext(ctx).Info("Left out of a write", "writer", w.Name(), "object", req.Object.String(), "fields", some(req.Excluded.Conflict.Fields))
 	}
-	a.requests.forget(notFor(w.Name()), req.Object)
-	out := w.sync(ctx, a.requests, req)
+	a.requests.forget(notFor+w.Name(), req.Object)
+	return a.wrote(ctx, w.sync(ctx, a.requests, req))
+}
+
+// wrote records the write of an outcome, if there was one.
+func (a *Applier) wrote(ctx context.Context, out Outcome) Outcome {
 	if out.Wrote() {
-		a.written.record(req.Object, out.Live)
+		a.written.versions.Store(out.Object, out.Live.GetResourceVersion())
 	}
 	a.Note(ctx, out)
 	return out
@@ -86,24 +93,20 @@ func (a *Applier) Refuse(ctx context.Context, refusal *Refusal, live metav1.Obje
 	if live != nil {
 		what.object, what.claims = identify(live.GetUID()), ownership.EntriesHash(live, "")
 	}
-	if a.requests.refuse(notFor(refusal.Writer), refusal.Object, what, entry{}) {
+	if a.requests.refuse(notFor+refusal.Writer, refusal.Object, what, entry{}, nil) {
 		out.Action = ActionRefused
 	}
-	out.RetryAfter = what.refused.left(a.clock.Now())
+	out.RetryAfter = what.refused.left(a.requests.clock.Now())
 	a.Note(ctx, out)
 	return out
 }
 
-// notFor returns the key under which the refusals of a writer's controller are remembered, apart from what is remembered for the
-// writer where the object is its own.
-func notFor(writer string) string { return "not for " + writer }
+// notFor precedes the name of a writer in the key under which the refusals of its controller are remembered, apart from those of its writes.
+const notFor = "not for "
 
 // RefuseUnread is Refuse for an object that could not be read, and that has to be known before anything is written.
 func (a *Applier) RefuseUnread(ctx context.Context, writer string, ref ObjectRef, cause error) Outcome {
-	refusal, ok := errors.AsType[*Refusal](classify(cause, fieldmanager.Writer{Name: writer}, ref, nil))
-	if !ok {
-		refusal = &Refusal{Class: ClassTransient, Writer: writer, Object: ref, Reason: oneLine(cause.Error()), Cause: cause}
-	}
+	refusal, _ := errors.AsType[*Refusal](classify(cause, fieldmanager.Writer{Name: writer}, ref, nil))
 	return a.Refuse(ctx, refusal, nil)
 }
 
@@ -136,7 +139,7 @@ func (a *Applier) Note(ctx context.Context, out Outcome) {
 		a.observer.Observe(out)
 	}
 	if out.Action == ActionNone && out.Err == nil && len(out.Claims) == 0 && out.Replaced == "" && out.ReplacedReferences == "" {
-		return // As most are: there is nothing to log.
+		return // There is nothing to log, as for most outcomes.
 	}
 	log := klog.FromContext(ctx).WithValues("writer", out.Writer, "object", out.Object.String(), "action", out.Action)
 	for _, change := range out.Claims {
@@ -160,29 +163,6 @@ func (a *Applier) Note(ctx context.Context, out Outcome) {
 	}
 }
 
-// Conflicts returns the standing conflicts.
-func (a *Applier) Conflicts() []*ConflictError { return a.requests.conflicts() }
-
-// StandingConflict returns the conflict in which a writer is about an object; nil for none. It stands while a later write has no
-// answer.
-func (a *Applier) StandingConflict(writer string, ref ObjectRef) *ConflictError {
-	if refused := a.requests.recall(writer, ref).refused; refused != nil {
-		return refused.conflict
-	}
-	return nil
-}
-
-// ReviewConflict is StandingConflict for a writer that makes no attempt to write an object, whose state is as given; nil for an object
-// that does not exist. It forgets a conflict that may have ended since, as only an attempt can find out: the object, the managers that
-// own its fields, or its values have changed. known is false if the applier has made no attempt at all.
-func (a *Applier) ReviewConflict(writer string, ref ObjectRef, state *State) (conflict *ConflictError, known bool) {
-	if state == nil {
-		conflict, _ = a.requests.review(writer, ref, 0, 0)
-		return conflict, true
-	}
-	return a.requests.review(writer, ref, identify(state.Object.GetUID()), state.standing)
-}
-
 // Delete deletes an object, provided that it has not changed since it was read. It sends nothing for an object that is
 // already being deleted, for a version that it has already deleted, or while an earlier refusal stands. The outcome has
 // no writer; its error, if any, is a *Refusal. A missing object is no error.
@@ -191,71 +171,58 @@ func (a *Applier) Delete(
 	send func(ctx context.Context, name string, options metav1.DeleteOptions) error,
 ) Outcome {
 	out := Outcome{Object: ref, Action: ActionNone, Live: live}
-	if live.GetDeletionTimestamp() != nil {
+	if live.GetDeletionTimestamp() != nil || a.HasDeleted(live) {
 		return out
 	}
 	uid, version := live.GetUID(), live.GetResourceVersion()
-	before := a.deletionOf(uid)
-	if before.isDone(version) {
-		return out
+	before, _ := a.deletionOf(uid)
+	now := before
+	if before.refused.left(a.requests.clock.Now()) == 0 || ClassOf(before.refused.err) == ClassMoved && before.version != version {
+		background := metav1.DeletePropagationBackground
+		sending, span := startSpan(ctx, SpanDelete, "", ref)
+		err := send(sending, ref.Name, metav1.DeleteOptions{
+			Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
+			PropagationPolicy: &background,
+		})
+		now, out.Action = deletion{version: version}, ActionDeleted
+		if err != nil {
+			now.refused = &refused{err: classify(err, fieldmanager.Writer{}, ref, live)}
+			now.refused.after(before.refused, a.requests.clock.Now())
+			out.Action, err = ActionRefused, now.refused.err
+		}
+		endSpan(span, string(out.Action), "", err)
+		a.deletions.Add(uid, now)
 	}
-	if left := before.refused.left(a.clock.Now()); left > 0 && (ClassOf(before.refused.err) != ClassMoved || before.version == version) {
-		return a.deleted(ctx, out, before.refused)
+	if now.refused != nil {
+		out.Err, out.RetryAfter = now.refused.err, now.refused.left(a.requests.clock.Now())
 	}
-	background := metav1.DeletePropagationBackground
-	ctx, span := startSpan(ctx, SpanDelete, "", ref)
-	err := send(ctx, ref.Name, metav1.DeleteOptions{
-		Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
-		PropagationPolicy: &background,
-	})
-	if err == nil {
-		endAccepted(span, outcomeDeleted, "")
-		a.deletions.Add(uid, deletion{version: version})
-		out.Action = ActionDeleted
-		return a.deleted(ctx, out, nil)
-	}
-	now := &refused{err: classify(err, fieldmanager.Writer{}, ref, live)}
-	endRefused(span, now.err)
-	now.after(before.refused, a.clock.Now())
-	a.deletions.Add(uid, deletion{version: version, refused: now})
-	out.Action = ActionRefused
-	return a.deleted(ctx, out, now)
-}
-
-// HasDeleted reports whether this applier has deleted exactly the version of an object that a cache shows: the cache does
-// not show the deletion yet.
-func (a *Applier) HasDeleted(live metav1.Object) bool {
-	return a.deletionOf(live.GetUID()).isDone(live.GetResourceVersion())
-}
-
-// deletionOf returns what is remembered of the deletion of an object.
-func (a *Applier) deletionOf(uid types.UID) (known deletion) {
-	if found, ok := a.deletions.Get(uid); ok {
-		known = found.(deletion)
-	}
-	return known
-}
-
-// isDone reports whether the API server has carried out a deletion of this version.
-func (d deletion) isDone(version string) bool { return d.refused == nil && d.version == version }
-
-// deleted completes the outcome of a deletion. One that was refused because the object is gone is no error: the cache
-// will show it.
-func (a *Applier) deleted(ctx context.Context, out Outcome, refused *refused) Outcome {
-	if refused != nil {
-		out.Err, out.RetryAfter = refused.err, refused.left(a.clock.Now())
-	}
-	if ClassOf(out.Err) == ClassGone {
+	if ClassOf(out.Err) == ClassGone { // The cache will show that the object is gone.
 		out.Action, out.Err = ActionNone, nil
 	}
 	a.Note(ctx, out)
 	return out
 }
 
+// HasDeleted reports whether this applier has deleted exactly the version of an object that a cache shows: the cache does
+// not show the deletion yet.
+func (a *Applier) HasDeleted(live metav1.Object) bool {
+	last, known := a.deletionOf(live.GetUID())
+	return known && last.refused == nil && last.version == live.GetResourceVersion()
+}
+
+// deletionOf returns what is remembered of the deletion of an object.
+func (a *Applier) deletionOf(uid types.UID) (last deletion, known bool) {
+	found, known := a.deletions.Get(uid)
+	if known {
+		last = found.(deletion)
+	}
+	return last, known
+}
+
 // Forget removes an object from the request cache, for example after its deletion.
 func (a *Applier) Forget(ref ObjectRef) {
 	a.requests.forgetObject(ref)
-	a.written.forget(ref)
+	a.written.versions.Delete(ref)
 }
 
 // ForgetWriter removes from the request cache what is remembered of one writer of an object, which does not write it any more. A conflict
@@ -265,14 +232,95 @@ func (a *Applier) ForgetWriter(writer string, ref ObjectRef) {
 	a.requests.noteExcluded(writer, ref, nil)
 }
 
-// ClassOf returns the class of an error of this package. It returns ClassTransient for any other error, and an empty
-// class for nil.
-func ClassOf(err error) Class {
-	if err == nil {
-		return ""
+// Unchanged reports whether an object already matches the intent of a request, as far as the request and the request
+// cache show: Sync would send nothing for its content. It does not modify the request, and sends nothing.
+func (a *Applier) Unchanged(w Writer, req Request) bool { return w.rehearse(a.requests, req).unchanged }
+
+// LastRefusal returns the refusal with which the last attempt to write the intent of a request ended, nil for none, and whether it
+// stands: Sync would answer with it, and send nothing. It does not modify the request, and sends nothing.
+func (a *Applier) LastRefusal(w Writer, req Request) (stands bool, refusal error) {
+	rehearsal := w.rehearse(a.requests, req)
+	return rehearsal.stands, rehearsal.refusal
+}
+
+// rehearsal is what the request cache shows of a request that is not made.
+type rehearsal struct {
+	unchanged, stands bool
+	refusal           error
+}
+
+// rehearse is Writer.rehearse. It returns nothing of a request that Sync would refuse at once.
+func (w *writer[L, A]) rehearse(requests *requestCache, req Request) (found rehearsal) {
+	req, err := w.withOwnIntent(req)
+	if err != nil {
+		return found
 	}
-	if refusal, ok := errors.AsType[*Refusal](err); ok {
-		return refusal.Class
+	a, err := w.begin(requests, w.manager.Name, req)
+	if err != nil {
+		return found
 	}
-	return ClassTransient
+	if a.last.refused != nil {
+		found.stands, found.refusal = w.held(a), a.last.refused.err
+	}
+	if a.out.Live == nil || a.State == nil || w.isSucceeding(a) {
+		return found
+	}
+	found.unchanged = w.stands(a)
+	if claim := a.State.claim(w.manager.Name); !found.unchanged && claim != nil && !a.State.damaged {
+		_, err := w.matches(a, claim)
+		found.unchanged = err == nil && claim.owned == a.digest
+	}
+	return found
+}
+
+// WriteTracker records the resourceVersions of an applier's own writes, so that a controller can wait until its cache
+// shows them. A controller that acts on a cache older than its own last write would mistake its own change for a foreign
+// one (KEP-5647).
+type WriteTracker struct {
+	versions sync.Map // ObjectRef -> resourceVersion
+}
+
+// Seen reports whether a cache that has reached the resourceVersion shows the applier's last write of the object. A
+// version that cannot be compared counts as reached: waiting for it would never end.
+func (w *WriteTracker) Seen(ref ObjectRef, cacheVersion string) bool {
+	version, waiting := w.versions.Load(ref)
+	if !waiting {
+		return true
+	}
+	if order, err := resourceversion.CompareResourceVersion(cacheVersion, version.(string)); err == nil && order < 0 {
+		return false
+	}
+	w.versions.CompareAndDelete(ref, version)
+	return true
+}
+
+// Store has the objects of a cache, such as a cache.Store of client-go.
+type Store interface {
+	// GetByKey returns the object of a key, NAMESPACE/NAME or NAME, if there is one.
+	GetByKey(key string) (item any, exists bool, err error)
+	// LastStoreSyncResourceVersion returns the version that the store has reached. The version of its informer may be
+	// ahead of it.
+	LastStoreSyncResourceVersion() string
+}
+
+// GetCurrent returns an object from the store of an informer, for Request.Live, or nil if the store does not have it.
+// current is false while the store does not show this applier's own last write of the object: end the pass then, because
+// the event of that write starts the next. The informer must not modify the objects; they need their managedFields.
+func (a *Applier) GetCurrent(ref ObjectRef, store Store) (live metav1.Object, current bool, err error) {
+	// The version is read before the object: the store may become newer in between, but not older.
+	if !a.written.Seen(ref, store.LastStoreSyncResourceVersion()) {
+		return nil, false, nil
+	}
+	key := ref.Name
+	if ref.Namespace != "" {
+		key = ref.NamespacedName.String()
+	}
+	item, exists, err := store.GetByKey(key)
+	if err != nil || !exists {
+		return nil, err == nil, err
+	}
+	if live, err = meta.Accessor(item); err != nil {
+		return nil, false, fmt.Errorf("the store has no object at %s: %w", key, err)
+	}
+	return live, true, nil
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 )
 
-// observer keeps what it is told.
+// observer records the outcomes that it receives.
 type observer struct {
 	mu   sync.Mutex
 	seen []string
@@ -98,7 +98,7 @@ func TestSeen(t *testing.T) {
 	}
 }
 
-// Only a write is waited for.
+// A controller waits for its cache to show a write, and for nothing else.
 func TestNothingIsWaitedForWithoutAWrite(t *testing.T) {
 	b := newBench(t, content, (*server).target)
 	b.settled(b.sync(after(t, content.Name, web("a:1")), web("a:1"), 1), apply.ActionNone)
@@ -140,7 +140,7 @@ func TestDeleteIsComparedToo(t *testing.T) {
 	}
 }
 
-// A cache is behind while it shows an object in the version that was deleted, and only then.
+// HasDeleted is true only while a cache shows the object in the version that was deleted.
 func TestHasDeleted(t *testing.T) {
 	b := newBench(t, content, (*server).target)
 	live := after(t, content.Name, web("a:1"))
@@ -227,8 +227,8 @@ func TestRefusedDeletes(t *testing.T) {
 	}
 }
 
-// Different objects, and different writers of one object in turn, go through one applier at a time. The race
-// detector is the judge.
+// One applier serves concurrent requests for different objects, and requests of different writers of one object in turn. The race
+// detector finds what is not safe.
 func TestConcurrentObjects(t *testing.T) {
 	const objects, rounds = 16, 8
 	s := newServer(t)

@@ -4,10 +4,9 @@
 package apply
 
 import (
-	"encoding/json"
+	"context"
+	"errors"
 	"fmt"
-	"reflect"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -15,128 +14,403 @@ import (
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
-// attempt is a request on its way.
+// attempt is a request while the writer works on it.
 type attempt[L, A any] struct {
 	Request
-	// live is the object as it was seen last, or as our own last request left it; nil when it does not exist, or whole is
-	// false and it was not read.
+	requests *requestCache
+	// key is the name under which the request cache has the outcome: the writer's for an apply.
+	key string
+	// live is the object as it was read last, or as the last request of the attempt left it. It has no value while whole is false:
+	// the object does not exist, or only its state is known.
 	live  L
 	whole bool
-	// disputed is that of entry.isDisputed, and kept the whole object if the request cache has it.
+	// disputed reports that the writer is in conflict about the object, or that another client has changed what it owns, see entry.isDisputed.
 	disputed bool
-	kept     metav1.Object
-	// rendered is the intent; where parts of it may be left to others, want is a copy of it.
-	rendered A
-	// want is the intent without what is left to others, to be completed by what is not rendered: source, references and
-	// preconditions.
-	want A
-	// intent is the digest of what was rendered, without what is left to others, and of the names of the references; digest is
-	// that of what is owned once want is applied, without source and references.
-	intent, digest digest
-	// empty reports that it names no field.
+	// rendered is the intent as the caller passed it. want is what is applied: the intent without the fields that the request yields, and
+	// a copy if there are any.
+	rendered, want A
+	// empty reports that want names no field.
 	empty bool
+	// intent identifies want and the names of the references, as they are when the attempt begins. digest identifies the fields that the
+	// writer owns once want is applied, without stamps.
+	intent, digest digest
 	// last is the earlier outcome of the same intent.
 	last entry
-	// unrecorded is the conflict about a number that an unknown client has set, nil for none; taken is that number if it is taken.
+	// unrecorded is the conflict about a number that an unknown client has set, nil for none; taken is that number if the request takes it.
 	unrecorded *ConflictError
 	taken      []ownership.Moved
-	// untaken is the conflict about fields that the request takes, once the edit that was to take them is refused.
+	// untaken is a conflict whose fields the request takes. It is set when the API server refuses the edit that takes them.
 	untaken *ConflictError
-	// now is when the request was made.
-	now time.Time
-	out Outcome
+	out     Outcome
 }
 
-// asked returns what the request asks for besides the intent.
-func (a *attempt[L, A]) asked() asked {
-	return asked{inherit: a.Inherit != nil, take: a.Take != nil, confirm: a.Confirm, unrecorded: a.unrecorded != nil}
-}
+// object identifies the object that was seen last.
+func (a *attempt[L, A]) object() uint64 { return identify(a.out.Live.GetUID()) }
 
-// version returns the resourceVersion of the object that was seen last; empty when there was none.
-func (a *attempt[L, A]) version() string {
-	if a.out.Live == nil {
-		return ""
+// refusedNow returns what is remembered of the attempt if it is refused now.
+func (w *writer[L, A]) refusedNow(a *attempt[L, A]) entry {
+	now := entry{intent: a.intent, refused: &refused{
+		err: a.out.Err, asked: asked{inherit: a.Inherit != nil, take: a.Take != nil, confirm: a.Confirm, unrecorded: a.unrecorded != nil},
+	}}
+	if live := a.out.Live; live != nil {
+		now.object, now.refused.version = a.object(), live.GetResourceVersion()
+		if a.whole || a.State == nil {
+			now.claims = ownership.EntriesHash(live, w.manager.Subresource)
+		} else {
+			now.claims = a.State.entriesHash
+		}
 	}
-	return a.out.Live.GetResourceVersion()
+	return now
 }
+
+// endsClaim reports whether the request gives up all that the writer owns of an object that is being deleted. A report about such an
+// object, as a status is, gives up nothing.
+func (a *attempt[L, A]) endsClaim() bool { return a.LetGo && a.empty }
 
 // begin prepares an attempt at a request, and recalls the earlier outcome of the same intent.
-func (w *writer[L, A]) begin(requests *requestCache, req Request) (*attempt[L, A], error) {
-	a := &attempt[L, A]{Request: req, out: Outcome{
+func (w *writer[L, A]) begin(requests *requestCache, key string, req Request) (a *attempt[L, A], err error) {
+	a = &attempt[L, A]{Request: req, requests: requests, key: key, out: Outcome{
 		Writer: w.manager.Name, Object: req.Object, Action: ActionNone, Live: req.Live,
-	}, now: requests.clock.Now()}
-	if err := w.prepare(a); err != nil {
+	}}
+	if a.rendered, err = w.intentOf(&req); err != nil {
 		return a, err
 	}
-	w.noteUnrecorded(a)
-	last := requests.recall(w.manager.Name, req.Object)
-	if last.intent == a.intent {
-		a.last = last
-	}
-	if a.out.Live != nil && last.isDisputed(identify(a.out.Live.GetUID()), w.settled(a)) {
-		a.disputed, a.kept = true, requests.kept(req.Object, a.out.Live)
-	}
-	return a, nil
-}
-
-// intentOf returns the intent of a request in the writer's type.
-func (*writer[L, A]) intentOf(req *Request) (A, error) {
-	config, ok := req.Config.(A)
-	if !ok {
-		return config, fmt.Errorf("the intent is a %T, this writer takes %T", req.Config, config)
-	}
-	return config, nil
-}
-
-// withOwnIntent has the request refer to a copy of its intent, which may be modified.
-func (w *writer[L, A]) withOwnIntent(req Request) (Request, error) {
-	config, err := w.intentOf(&req)
-	if err != nil {
-		return req, err
-	}
-	body, err := marshal(config)
-	if err != nil {
-		return req, err
-	}
-	copied := reflect.New(reflect.TypeFor[A]().Elem()).Interface().(A)
-	req.Config = copied
-	return req, json.Unmarshal(body, copied)
-}
-
-// prepare splits the request into its parts.
-func (w *writer[L, A]) prepare(a *attempt[L, A]) (err error) {
-	if a.want, err = w.intentOf(&a.Request); err != nil {
-		return err
-	}
-	var ok bool
 	switch {
 	case a.Live != nil:
-		if a.live, ok = a.Live.(L); !ok {
-			return fmt.Errorf("the object is a %T, this writer takes %T", a.Live, a.live)
+		if a.live, a.whole = a.Live.(L); !a.whole {
+			return a, fmt.Errorf("the object is a %T, this writer takes %T", a.Live, a.live)
 		}
-		a.whole = true
 	case a.State != nil:
 		a.out.Live = a.State.Object
 	}
-	if err := w.refer(a); err != nil {
-		return err
+	if w.target.References == "" {
+		a.Source.References = nil
+	} else if a.Source.References, err = a.Source.References.canonical(); err != nil {
+		return a, err
 	}
-	a.yieldExcluded()
-	a.rendered = a.want
-	if err := w.identify(a); err != nil || a.out.Live == nil || a.Yield == nil || a.empty && !w.owns(a) {
-		return err
+	if excluded, yield := a.Excluded, a.Yield; excluded != nil && excluded.Conflict != nil {
+		a.Yield = func(path fieldpath.Path) bool { return excluded.leaves(path) || yield != nil && yield(path) }
 	}
-	if err := w.leave(a); err != nil {
-		return err
+	w.setWant(a, a.rendered)
+	if a.out.Live != nil && a.Yield != nil && (!a.empty || w.owns(a)) {
+		if err := w.leave(a); err != nil {
+			return a, err
+		}
 	}
-	return w.identify(a)
+	if err := w.canonicalise(a); err != nil {
+		return a, err
+	}
+	a.identify()
+	w.noteUnrecorded(a)
+	last := requests.recall(key, req.Object)
+	if last.intent == a.intent {
+		a.last = last
+	}
+	a.disputed = a.out.Live != nil && last.isDisputed(a.object(), w.entryHash(a))
+	return a, nil
 }
 
-// yieldExcluded makes the request yield the fields that it leaves out.
-func (a *attempt[L, A]) yieldExcluded() {
-	if a.Excluded == nil || a.Excluded.Conflict == nil {
-		return
+// held reports whether the same request was refused before and the refusal stands; that refusal is then the outcome.
+func (w *writer[L, A]) held(a *attempt[L, A]) bool {
+	last := a.last.refused
+	if last == nil {
+		return false
 	}
-	excluded, yield := a.Excluded, a.Yield
-	a.Yield = func(path fieldpath.Path) bool { return excluded.leaves(path) || yield != nil && yield(path) }
+	now := w.refusedNow(a)
+	asked := now.refused.asked
+	switch ClassOf(last.err) {
+	case ClassForeign, ClassStale:
+		return false // The writer decides these without a request, and has just decided otherwise.
+	case ClassConflict:
+		if a.yieldsUnset(last.contested) {
+			return false
+		}
+		// The contested fields are known, so they can be taken without another answer.
+		asked.take, asked.confirm = last.asked.take, last.asked.confirm
+	case ClassMoved:
+		if last.version != now.refused.version {
+			return false
+		}
+	}
+	if a.last.object != now.object || a.last.claims != now.claims || last.asked != asked {
+		return false
+	}
+	left := last.left(a.requests.clock.Now())
+	if left == 0 && !last.until.IsZero() {
+		return false
+	}
+	a.out.Err, a.out.RetryAfter = last.err, left
+	return true
+}
+
+func (w *writer[L, A]) sync(ctx context.Context, requests *requestCache, req Request) Outcome {
+	a, err := w.begin(requests, w.manager.Name, req)
+	if err != nil {
+		return w.refuse(a, ClassTerminal, err.Error())
+	}
+	if a.out.Live == nil {
+		return w.create(ctx, a)
+	}
+	return w.change(ctx, a)
+}
+
+// create writes an object that does not exist. An intent that names nothing creates none.
+func (w *writer[L, A]) create(ctx context.Context, a *attempt[L, A]) Outcome {
+	if w.held(a) || a.empty {
+		return a.out
+	}
+	w.stamp(a.want, a.Source)
+	// On a missing object a resourceVersion is no precondition and the object is created; on an existing one this
+	// version is always outdated. So the apply can create and nothing else.
+	a.want.WithResourceVersion("1")
+	return w.send(ctx, a)
+}
+
+// change brings an existing object in line with the intent.
+func (w *writer[L, A]) change(ctx context.Context, a *attempt[L, A]) Outcome {
+	seen := a.out.Live
+	if seen.GetDeletionTimestamp() != nil && !a.LetGo {
+		return w.refuse(a, ClassGone, "it is being deleted")
+	}
+	if reason := w.stale(a); reason != "" {
+		return w.refuse(a, ClassStale, reason)
+	}
+	if !w.owns(a) && a.Mine != nil && !a.Mine(seen) {
+		return w.refuse(a, ClassForeign, "an object with that name exists and belongs to something else; rename or delete one of them")
+	}
+	if w.held(a) {
+		return w.take(ctx, a)
+	}
+	if a.unrecorded != nil {
+		return w.refused(a, a.unrecorded)
+	}
+	// An inheritance changes field ownership, so an earlier result does not count any more.
+	if a.Inherit == nil && !w.isSucceeding(a) && w.stands(a) {
+		return a.out
+	}
+	if !a.whole {
+		claim := a.State.claim(w.manager.Name)
+		editsOwnership := a.Inherit != nil || a.State.damaged || a.Confirm || a.LetGo || w.isSucceeding(a) || claim == nil && w.hasMarker(seen)
+		if !editsOwnership {
+			same, err := w.matches(a, claim)
+			switch {
+			case err != nil:
+				return w.refuse(a, ClassTerminal, err.Error())
+			case same:
+				return w.done(a)
+			case !a.disputed && (claim == nil || claim.owned == a.digest || a.Yield == nil && len(a.Unset) == 0):
+				w.replace(ctx, a, false)
+				w.unsetAlternatives(ctx, a)
+				return w.take(ctx, a)
+			}
+		}
+	}
+	if err := w.read(ctx, a); err != nil {
+		return w.refused(a, err)
+	}
+	if err := w.claim(ctx, a); err != nil {
+		w.refused(a, err)
+	} else {
+		w.finish(ctx, a)
+	}
+	return w.take(ctx, a)
+}
+
+// finish applies the intent unless the object, which was read, already matches it.
+func (w *writer[L, A]) finish(ctx context.Context, a *attempt[L, A]) Outcome {
+	same, err := w.matches(a, w.reduce(&entry{}, a.live, nil, false))
+	switch {
+	case err != nil:
+		return w.refuse(a, ClassTerminal, err.Error())
+	case same && !a.Confirm:
+		return w.done(a)
+	}
+	return w.replace(ctx, a, same)
+}
+
+// again prepares an attempt that was refused for another request.
+func (w *writer[L, A]) again(a *attempt[L, A]) error {
+	a.out.Action, a.out.Err = ActionNone, nil
+	a.want.WithUID("").WithResourceVersion("")
+	if err := w.canonicalise(a); err != nil {
+		return w.terminal(a, err)
+	}
+	return nil
+}
+
+// replace applies the intent to the object that was seen, and to no other. Where the object matches the intent, its stamps stay the same.
+func (w *writer[L, A]) replace(ctx context.Context, a *attempt[L, A], same bool) Outcome {
+	source, seen := a.Source, a.out.Live
+	if same {
+		source, _ = ParseSource(seen.GetAnnotations()[w.target.Source])
+		if len(a.Source.References) > 0 {
+			source.References, _ = ParseReferences(seen.GetAnnotations()[w.target.References])
+		}
+	}
+	if !a.empty || w.owns(a) {
+		w.stamp(a.want, source)
+	}
+	a.want.WithUID(seen.GetUID()).WithResourceVersion(seen.GetResourceVersion())
+	return w.send(ctx, a)
+}
+
+// stands reports whether the same intent was written before to the object that was seen, and the object still matches it.
+func (w *writer[L, A]) stands(a *attempt[L, A]) bool {
+	if a.last.refused != nil || a.last.object != a.object() {
+		return false
+	}
+	if a.endsClaim() {
+		// The claim was given up already. The API server answers a write that ends an object with the resourceVersion before that
+		// write, so a cache that does not show the end yet looks as if it had caught up.
+		return true
+	}
+	// A marker without the writer's claim has another owner. The claim is to be restored, so that the marker can be removed.
+	outlived := a.empty && !w.owns(a) && w.hasMarker(a.out.Live)
+	return !a.Confirm && !outlived && a.last.claims == w.entryHash(a)
+}
+
+// matches reports whether the writer owns just what it wants, with stamps that the object can have. claim is what the writer owns of the
+// object, nil for nothing. If need be, matches copies into the intent what Request.Preserve keeps.
+func (w *writer[L, A]) matches(a *attempt[L, A], claim *claimState) (bool, error) {
+	if claim == nil {
+		return a.empty, nil
+	}
+	if claim.owned != a.digest && a.Preserve != nil && claim.kept != nil {
+		a.Preserve(a.want, claim.kept)
+		if err := w.canonicalise(a); err != nil {
+			return false, err
+		}
+	}
+	return claim.owned == a.digest && (claim.sourced || w.target.Source == "") && (claim.referenced || len(a.Source.References) == 0) &&
+		claim.recorded == w.target.Recorded.in(a.want) && w.isRightlyStamped(a), nil
+}
+
+// send applies the intent and remembers the outcome.
+func (w *writer[L, A]) send(ctx context.Context, a *attempt[L, A]) Outcome {
+	before := a.out.Live
+	if err := w.apply(ctx, a, a.want); err != nil {
+		return w.refused(a, err)
+	}
+	if before != nil && !a.Source.adopts(before, w.target.Source) {
+		a.out.Replaced = a.Source.Unlike(before, w.target.Source)
+		a.out.ReplacedReferences = a.Source.References.unlike(before, w.target.References)
+	}
+	if len(a.taken) > 0 {
+		a.out.Claims, a.taken = append(a.out.Claims, ClaimChange{Cause: CauseTaken, Fields: a.taken}), nil
+	}
+	w.remember(a)
+	a.requests.disputed.Remove(a.Object)
+	return a.out
+}
+
+// apply sends a configuration. The error says why it was refused.
+func (w *writer[L, A]) apply(ctx context.Context, a *attempt[L, A], config A) error {
+	if answer := w.foresee(a, config); answer != nil {
+		return classify(answer, w.manager, a.Object, a.live)
+	}
+	action := ActionApplied
+	if a.out.Live == nil {
+		action = ActionCreated
+	}
+	err := w.request(ctx, a, SpanApply, action, func(ctx context.Context) (L, error) {
+		return w.target.Apply(ctx, a.Object.Namespace, config, metav1.ApplyOptions{FieldManager: w.manager.Name})
+	}, func(answer error) error { return w.explain(ctx, a, answer) })
+	if err == nil {
+		a.out.Action = action
+	}
+	return err
+}
+
+// request sends a request, with a span of that name, unless the caller keeps it from being sent. It records the resulting object.
+func (w *writer[L, A]) request(
+	ctx context.Context, a *attempt[L, A], name string, action Action, send func(ctx context.Context) (L, error), refusalOf func(answer error) error,
+) error {
+	if a.Before != nil {
+		if err := a.Before(ctx); err != nil {
+			return classify(err, w.manager, a.Object, a.out.Live)
+		}
+	}
+	sending, span := startSpan(ctx, name, w.manager.Name, a.Object)
+	answer, err := send(sending)
+	if err != nil {
+		refusal := refusalOf(err)
+		endSpan(span, "", "", refusal)
+		return refusal
+	}
+	endSpan(span, string(action), answer.GetResourceVersion(), nil)
+	a.live, a.whole, a.out.Live, a.out.accepted = answer, true, answer, true
+	return nil
+}
+
+// explain turns the API server's answer to an apply into a refusal. The object names the owners of the contested fields; if
+// it cannot be read as it was seen, that is the refusal.
+func (w *writer[L, A]) explain(ctx context.Context, a *attempt[L, A], answer error) error {
+	refusal := classify(answer, w.manager, a.Object, a.out.Live)
+	if ClassOf(refusal) == ClassConflict && !a.whole {
+		if err := w.read(ctx, a); err != nil {
+			return err
+		}
+		refusal = classify(answer, w.manager, a.Object, a.out.Live)
+	}
+	if conflict, contested := errors.AsType[*ConflictError](refusal); contested && a.Excluded != nil {
+		conflict.Class = ClassMoved
+		return &conflict.Refusal
+	}
+	return refusal
+}
+
+// done ends an attempt at an intent that the object matches already.
+func (w *writer[L, A]) done(a *attempt[L, A]) Outcome {
+	if w.owns(a) {
+		w.remember(a)
+	} else {
+		a.requests.forget(a.key, a.Object) // The intent names nothing and the writer owns nothing, which the next attempt finds out as fast.
+	}
+	return a.out
+}
+
+// remember records that the object is as the intent wants it.
+func (w *writer[L, A]) remember(a *attempt[L, A]) {
+	what := entry{object: a.object(), intent: a.intent, claims: w.entryHash(a), owned: a.digest}
+	if w.target.Keep != nil {
+		what.kept = w.target.Keep(a.want)
+	}
+	a.requests.remember(a.key, a.Object, what)
+}
+
+// refused ends an attempt that the API server has refused.
+func (w *writer[L, A]) refused(a *attempt[L, A], refusal error) Outcome {
+	a.out.Err = refusal
+	w.hold(a)
+	a.out.Action = ActionRefused
+	return a.out
+}
+
+// refuse ends an attempt without a request.
+func (w *writer[L, A]) refuse(a *attempt[L, A], class Class, reason string) Outcome {
+	a.out.Err = &Refusal{Class: class, Writer: w.manager.Name, Object: a.Object, Reason: oneLine(reason)}
+	if w.hold(a) {
+		a.out.Action = ActionRefused
+	}
+	return a.out
+}
+
+// hold remembers the refusal that an attempt has ended with, for as long as it stands. fresh reports that it was not remembered already.
+func (w *writer[L, A]) hold(a *attempt[L, A]) (fresh bool) {
+	what := w.refusedNow(a)
+	if conflict, contested := errors.AsType[*ConflictError](a.out.Err); contested && a.whole {
+		what.refused.contested = ownership.Paths(a.live, conflict.names)
+		if a.State != nil {
+			a.requests.disputed.Add(a.Object, a.live)
+		}
+	}
+	fresh = a.requests.refuse(a.key, a.Object, what, a.last, a.untaken)
+	a.out.RetryAfter = what.refused.left(a.requests.clock.Now())
+	return fresh
+}
+
+// terminal returns the refusal of an object or an intent that cannot be read or encoded.
+func (w *writer[L, A]) terminal(a *attempt[L, A], err error) *Refusal {
+	// The error may quote much of the object.
+	return &Refusal{Class: ClassTerminal, Writer: w.manager.Name, Object: a.Object, Reason: oneLine(err.Error()), Cause: err}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
-// begins fails unless a refusal begins the first wait of its class, and is no repetition.
+// begins fails unless a refusal begins the first wait of its class and does not count as repeated.
 func begins(t *testing.T, why string, out apply.Outcome) {
 	t.Helper()
 	refusal, ok := errors.AsType[*apply.Refusal](out.Err)
@@ -28,7 +28,7 @@ func begins(t *testing.T, why string, out apply.Outcome) {
 	}
 }
 
-// repeat has something refused until its wait is the longest.
+// repeat repeats a refusal until its wait is the longest.
 func repeat(b *bench, again func() apply.Outcome) {
 	b.t.Helper()
 	for range 20 {
@@ -39,7 +39,7 @@ func repeat(b *bench, again func() apply.Outcome) {
 	}
 }
 
-// Once a writer is asked to write, what kept its controller from that is over. The next time is a first time.
+// A request to write ends the refusal of the controller. The controller's next refusal counts as the first.
 func TestOwnRefusalEndsWithAWrite(t *testing.T) {
 	for name, refuse := range map[string]func(b *bench) apply.Outcome{
 		"another owner": func(b *bench) apply.Outcome {
@@ -60,7 +60,7 @@ func TestOwnRefusalEndsWithAWrite(t *testing.T) {
 	}
 }
 
-// A refusal that nothing followed on for long has ended without a word. The next one is a first one, whatever was refused.
+// A refusal long after the wait of the one before counts as the first, whatever was refused.
 func TestRefusalsOfLongAgoAreForgotten(t *testing.T) {
 	live := after(t, content.Name, web("a:1"))
 	held := foreign(after(t, content.Name, web("a:1")), "them", `{"f:spec":{"f:paused":{}}}`)

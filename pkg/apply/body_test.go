@@ -116,7 +116,7 @@ func TestUnknownObjectsAreOnlyCreated(t *testing.T) {
 	}
 }
 
-// A known object is written just as it was seen.
+// An apply to a known object names the UID and the resourceVersion that were seen.
 func TestKnownObjectsAreComparedAndSwapped(t *testing.T) {
 	b := newBench(t, content, (*server).target)
 	live := after(t, content.Name, web("a:1"))

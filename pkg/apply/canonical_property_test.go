@@ -9,74 +9,18 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	rbacv1ac "k8s.io/client-go/applyconfigurations/rbac/v1"
 	"pgregory.net/rapid"
+
+	"github.com/freehold-dev/freehold/internal/filler"
 )
-
-// filler makes apply configurations in which every other value is zero.
-type filler struct{ *rand.Rand }
-
-// fill sets about half of what there is to set.
-func (f filler) fill(v reflect.Value, depth int) {
-	switch value := v.Addr().Interface().(type) {
-	case *resource.Quantity:
-		*value = *resource.NewQuantity(f.Int64N(2), resource.DecimalSI)
-		_ = value.String() // caches its text, as a decoded one has it
-		return
-	case *intstr.IntOrString:
-		*value = []intstr.IntOrString{intstr.FromInt32(0), intstr.FromInt32(80), intstr.FromString("http")}[f.IntN(3)]
-		return
-	case *metav1.Time:
-		*value = metav1.NewTime(time.Unix(f.Int64N(2)*1e9, 0).UTC())
-		return
-	}
-	switch v.Kind() {
-	case reflect.Pointer:
-		if depth > 0 && f.IntN(2) == 0 {
-			v.Set(reflect.New(v.Type().Elem()))
-			f.fill(v.Elem(), depth)
-		}
-	case reflect.Struct:
-		for _, field := range v.Fields() {
-			f.fill(field, depth-1)
-		}
-	case reflect.Slice:
-		if v.Type().Elem().Kind() == reflect.Pointer || depth <= 0 {
-			return
-		}
-		v.Set(reflect.MakeSlice(v.Type(), f.IntN(3), 2))
-		for i := range v.Len() {
-			f.fill(v.Index(i), depth)
-		}
-	case reflect.Map:
-		v.Set(reflect.MakeMap(v.Type()))
-		for range f.IntN(3) {
-			key, element := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
-			key.SetString([]string{"a", "b"}[f.IntN(2)])
-			f.fill(element, depth)
-			v.SetMapIndex(key, element)
-		}
-	case reflect.String:
-		v.SetString([]string{"", "x"}[f.IntN(2)])
-	case reflect.Bool:
-		v.SetBool(f.IntN(2) == 0)
-	case reflect.Int32, reflect.Int64:
-		v.SetInt(f.Int64N(2))
-	case reflect.Uint8:
-		v.SetUint(f.Uint64N(2))
-	}
-}
 
 // TestOmitZerosLosesNothing: whatever the configuration, the typed object that the API server and every client
 // make of it is the same before and after, and nothing more can be left out.
@@ -95,7 +39,7 @@ func losesNothing[A, L any](t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var config A
 		seed := rapid.Uint64().Draw(t, "seed")
-		filler{rand.New(rand.NewPCG(seed, 0))}.fill(reflect.ValueOf(&config).Elem(), 9)
+		filler.Fill(rand.New(rand.NewPCG(seed, 0)), &config)
 		before := decode[L](t, encode(t, config))
 
 		omitZeros(&config, new(L))
@@ -108,7 +52,7 @@ func losesNothing[A, L any](t *testing.T) {
 		if diff := cmp.Diff(once, encode(t, config)); diff != "" {
 			t.Fatalf("pruning twice is not pruning once (-once +twice):\n%s", diff)
 		}
-		// What is sent is what is shown, so that what is owned can be read back.
+		// Each field that is sent is shown, so that the owned fields can be read back.
 		if lost := missing("", decode[any](t, once), decode[any](t, encode(t, after))); lost != "" {
 			t.Fatalf("%s is sent and never shown again\n%s", lost, once)
 		}

@@ -30,7 +30,7 @@ func encode(t interface {
 	return string(data)
 }
 
-// What the API leaves out when it is zero is left out; what it can tell from absent stays.
+// Zero values that the API leaves out are left out; zero values that it distinguishes from absent ones stay.
 func TestOmitZeros(t *testing.T) {
 	for name, test := range map[string]struct {
 		config, object any

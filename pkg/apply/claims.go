@@ -7,52 +7,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
-
-// Cause is the reason why fields changed owners.
-type Cause string
-
-const (
-	// CauseTaken means that contested fields were taken from their owners, as Request.Take asked.
-	CauseTaken Cause = "Taken"
-	// CauseYielded means that fields were given up, as Request.Yield asked.
-	CauseYielded Cause = "Yielded"
-	// CauseRestored means that the writer had lost its claim and owns it again.
-	CauseRestored Cause = "Restored"
-	// CauseInherited means that claims of managers that no longer exist were ended, as Request.Inherit asked, or that a claim
-	// passed to the writer that has it since another release, see fieldmanager.Writer.Formerly.
-	CauseInherited Cause = "Inherited"
-	// CauseRepaired means that entries of managedFields were unreadable or duplicate.
-	CauseRepaired Cause = "Repaired"
-	// CauseUnset means that fields without an owner were claimed in order to remove them, as Request.Unset asked.
-	CauseUnset Cause = "Unset"
-)
-
-// Causes returns all causes.
-func Causes() []Cause {
-	return []Cause{CauseTaken, CauseYielded, CauseRestored, CauseInherited, CauseRepaired, CauseUnset}
-}
-
-// ClaimChange is an edit of managedFields that was made.
-type ClaimChange struct {
-	// Cause of the change.
-	Cause Cause
-	// Fields that changed owners.
-	Fields []ownership.Moved
-}
 
 // claim makes the writer own the fields that it inherits, and those that it owned before and lost, and gives up those
 // that it leaves to others.
@@ -61,8 +25,15 @@ func (w *writer[L, A]) claim(ctx context.Context, a *attempt[L, A]) error {
 	if err := w.edit(ctx, a, CauseRepaired, edit, err); err != nil {
 		return err
 	}
-	if err := w.succeed(ctx, a); err != nil {
-		return err
+	for _, s := range w.successions {
+		heir := w.holder(a)
+		heir.Manager = s.to
+		edit, err := w.transfer(a, heir, func(owner ownership.Owner, path fieldpath.Path) bool {
+			return owner.Applies(s.from, w.manager.Subresource) && s.passes(path)
+		})
+		if err := w.edit(ctx, a, CauseInherited, edit, err); err != nil {
+			return err
+		}
 	}
 	if a.Inherit != nil {
 		edit, err := ownership.Inherit(a.live, w.target.Edits.Clock.Now(), a.Inherit.From, a.Inherit.Heirs...)
@@ -70,8 +41,8 @@ func (w *writer[L, A]) claim(ctx context.Context, a *attempt[L, A]) error {
 			return err
 		}
 	}
-	// What the writer inherits is not all that is to go: a third manager may own it too.
-	if (w.own(a) == nil || a.endsClaim()) && w.hasMarker(a.live) {
+	// A writer that is to remove its fields needs its claim even after an inheritance: a third manager may own some of them.
+	if (!w.owns(a) || a.endsClaim()) && w.hasMarker(a.live) {
 		edit, err := w.restoration(a)
 		if err := w.edit(ctx, a, CauseRestored, edit, err); err != nil {
 			return err
@@ -79,16 +50,16 @@ func (w *writer[L, A]) claim(ctx context.Context, a *attempt[L, A]) error {
 	}
 	if a.Yield != nil {
 		if len(a.out.Claims) > 0 || a.State != nil {
-			// Which fields are left to others depends on which are ours, and the state alone does not show that.
+			// Which fields are left to others depends on which the writer owns, and the state alone does not show that.
 			err := w.leave(a)
-			if err == nil && a.State == nil {
-				err = w.identify(a)
-			}
 			if err == nil {
 				err = w.canonicalise(a)
 			}
 			if err != nil {
 				return w.terminal(a, err)
+			}
+			if a.State == nil {
+				a.identify() // With a state, the next attempt is found by the intent from before the object was read.
 			}
 		}
 		if err := w.giveUp(ctx, a); err != nil {
@@ -98,97 +69,89 @@ func (w *writer[L, A]) claim(ctx context.Context, a *attempt[L, A]) error {
 	return w.unset(ctx, a)
 }
 
-// giveUp ends the writer's claim on what it leaves to others. Before that, it stamps the object with the source that gives it up:
+// succession moves a claim, or a part of it, from the field manager that had it in an earlier release to the writer that has it now.
+// An entry of managedFields stays until its field manager applies again, and a forced apply would take fields from all others as
+// well. So an edit of managedFields moves the claim before anything is applied: by the writer that gets the claim, or by the one
+// that had it, whichever comes first. The values stay meanwhile.
+type succession struct {
+	from, to string
+	passes   func(path fieldpath.Path) bool
+}
+
+// successionsOf returns those that concern a writer.
+func successionsOf(registry *fieldmanager.Registry, manager fieldmanager.Writer) (all []succession) {
+	for _, w := range registry.Writers() {
+		if w.Kind != manager.Kind || w.Object != manager.Object || w.Subresource != manager.Subresource {
+			continue
+		}
+		for _, from := range w.Formerly {
+			if w.Name == manager.Name || from == manager.Name {
+				all = append(all, succession{from: from, to: w.Name, passes: registry.Passes(from, w)})
+			}
+		}
+	}
+	return all
+}
+
+// isDue is Writer.isDue.
+func (w *writer[L, A]) isDue(live metav1.Object) bool {
+	return slices.ContainsFunc(w.successions, func(s succession) bool {
+		fields, err := ownership.Fields(ownership.ApplyEntry(live, s.from, w.manager.Subresource))
+		return err == nil && !ownership.Select(fields, s.passes).Empty()
+	})
+}
+
+// isSucceeding reports whether an attempt begins with claims that move.
+func (w *writer[L, A]) isSucceeding(a *attempt[L, A]) bool {
+	if a.whole {
+		return w.isDue(a.live)
+	}
+	return a.State != nil && slices.Contains(a.State.succeeding, w.manager.Name)
+}
+
+// giveUp ends the writer's claim on what it leaves to others. Before that, it stamps the object with the source that gives up the claim:
 // once the claim is gone nothing else keeps an older view from bringing it back, and an operator that ends in between
 // would never set the stamp.
 func (w *writer[L, A]) giveUp(ctx context.Context, a *attempt[L, A]) error {
 	edit, err := ownership.Release(a.live, w.holder(a), a.out.Left.Has)
-	if edit != nil && err == nil && w.succeeds(a) {
-		if err := w.restamp(ctx, a); err != nil {
+	if edit != nil && err == nil && w.isNewer(a) {
+		owned, err := w.target.Extract(a.live, w.manager.Name)
+		if err != nil {
+			return w.terminal(a, err)
+		}
+		w.stamp(owned, a.Source)
+		dropAnnotation(owned, w.target.Recorded.Annotation)
+		owned.WithUID(a.live.GetUID()).WithResourceVersion(a.live.GetResourceVersion())
+		if err := w.apply(ctx, a, owned); err != nil {
 			return err
 		}
 		edit, err = ownership.Release(a.live, w.holder(a), a.out.Left.Has)
+		return w.edit(ctx, a, CauseYielded, edit, err)
 	}
 	return w.edit(ctx, a, CauseYielded, edit, err)
 }
 
-// restamp applies what the writer owns as it is, with the attempt's source.
-func (w *writer[L, A]) restamp(ctx context.Context, a *attempt[L, A]) error {
-	owned, err := w.target.Extract(a.live, w.manager.Name)
-	if err != nil {
-		return w.terminal(a, err)
-	}
-	w.stamp(owned, a.Source)
-	dropAnnotation(owned, w.target.Recorded.Annotation)
-	owned.WithUID(a.live.GetUID()).WithResourceVersion(a.live.GetResourceVersion())
-	return w.apply(ctx, a, owned)
-}
-
 // restoration returns the edit that gives a lost claim back.
 func (w *writer[L, A]) restoration(a *attempt[L, A]) (*ownership.Edit, error) {
-	wanted, err := decoded(a.want)
+	_, claim, err := w.typedIntent(a.want)
 	if err != nil {
 		return nil, err
 	}
-	intent, err := w.typedOf(wanted)
-	if err != nil {
-		return nil, err
-	}
-	claim, err := ownable(intent)
-	if err != nil {
-		return nil, err
-	}
+	claim = claim.Difference(ownership.Unowned())
 	for _, key := range []string{w.target.References, w.target.Recorded.Annotation} {
-		if key != "" { // Like the marker, it is no part of what was rendered.
+		if key != "" { // The intent has no stamps.
 			claim.Insert(fieldmanager.Path("metadata", "annotations", key))
 		}
 	}
-	all, err := w.ownableOf(a)
+	all, err := w.ownable(a)
 	if err != nil {
 		return nil, err
 	}
-	// What cannot stand beside the intent is of an earlier one. The API server would refuse the two, and nobody would remove it.
-	unions := w.unions(a)
-	claim = claim.Union(ownership.Select(all, func(path fieldpath.Path) bool { return unions.exclude(path) }))
+	// A field that the intent excludes comes from an earlier intent. The API server refuses the two together, and no other writer removes it.
+	if excludes := w.alternatives(a); excludes != nil {
+		claim = claim.Union(ownership.Select(all, excludes))
+	}
 	return ownership.Restore(a.live, w.holder(a), w.target.Edits.Clock.Now(), w.target.OwnershipMarker, claim, all)
-}
-
-// ownableOf returns the fields of the live object that can be owned.
-func (w *writer[L, A]) ownableOf(a *attempt[L, A]) (*fieldpath.Set, error) {
-	wanted, err := decoded(a.want)
-	if err != nil {
-		return nil, err
-	}
-	live, err := w.typedLive(a.live, wanted)
-	if err != nil {
-		return nil, err
-	}
-	return ownable(live)
-}
-
-// typedOf returns a decoded object of the writer's kind, typed by the schema.
-func (w *writer[L, A]) typedOf(object map[string]any) (*typed.TypedValue, error) {
-	return w.target.Schema.ObjectToTyped(&unstructured.Unstructured{Object: object})
-}
-
-// typedLive returns encodedLive, typed by the schema.
-func (w *writer[L, A]) typedLive(live metav1.Object, wanted map[string]any) (*typed.TypedValue, error) {
-	object, err := encodedLive(live, wanted)
-	if err != nil {
-		return nil, err
-	}
-	return w.target.Schema.ObjectToTyped(object, typed.AllowDuplicates)
-}
-
-// encodedLive returns a live object as it is encoded. The API server leaves the version and the kind out of its answers to a typed
-// client: they are those of the decoded intent.
-func encodedLive(live metav1.Object, wanted map[string]any) (*unstructured.Unstructured, error) {
-	object, err := decoded(live)
-	if err != nil {
-		return nil, err
-	}
-	object["apiVersion"], object["kind"] = wanted["apiVersion"], wanted["kind"]
-	return &unstructured.Unstructured{Object: object}, nil
 }
 
 // mostTakes is how often contested fields are taken for one request. Twice is enough: fields to remove are found
@@ -197,16 +160,16 @@ const mostTakes = 2
 
 // take claims the contested fields that the request asks to take, and applies the intent again. It does nothing to an
 // attempt that did not end with a conflict.
-func (w *writer[L, A]) take(ctx context.Context, requests *requestCache, a *attempt[L, A]) Outcome {
+func (w *writer[L, A]) take(ctx context.Context, a *attempt[L, A]) Outcome {
 	for range mostTakes {
 		conflict, contested := errors.AsType[*ConflictError](a.out.Err)
-		if !contested || a.Take == nil || !a.whole && !w.mayTake(a, conflict) {
+		if !contested || a.Take == nil || !a.whole && !a.mayTake(conflict) {
 			break
 		}
 		if err := w.read(ctx, a); err != nil {
-			return w.refused(requests, a, err)
+			return w.refused(a, err)
 		}
-		edit, err := ownership.Transfer(a.live, w.holder(a), w.target.Edits.Clock.Now(), func(from ownership.Owner, path fieldpath.Path) bool {
+		edit, err := w.transfer(a, w.holder(a), func(from ownership.Owner, path fieldpath.Path) bool {
 			return conflict.names(path) && a.Take(from, path)
 		})
 		if edit == nil && err == nil {
@@ -214,27 +177,34 @@ func (w *writer[L, A]) take(ctx context.Context, requests *requestCache, a *atte
 		}
 		if err := w.edit(ctx, a, CauseTaken, edit, err); err != nil {
 			a.untaken = conflict
-			return w.refused(requests, a, err)
+			return w.refused(a, err)
 		}
-		if err := w.anew(a); err != nil {
-			return w.refused(requests, a, err)
+		if err := w.again(a); err != nil {
+			return w.refused(a, err)
 		}
 		if err := w.unset(ctx, a); err != nil {
-			w.refused(requests, a, err)
+			w.refused(a, err)
 			continue
 		}
-		w.finish(ctx, requests, a)
+		w.finish(ctx, a)
 	}
 	return a.out
 }
 
 // mayTake reports whether the request takes some field of a conflict that was remembered.
-func (w *writer[L, A]) mayTake(a *attempt[L, A], conflict *ConflictError) bool {
+func (a *attempt[L, A]) mayTake(conflict *ConflictError) bool {
 	return a.last.refused != nil && slices.ContainsFunc(a.last.refused.contested, func(path fieldpath.Path) bool {
 		return slices.ContainsFunc(conflict.Fields, func(f FieldConflict) bool {
 			return f.Path == path.String() && slices.ContainsFunc(f.Owners, func(o ownership.Owner) bool { return a.Take(o, path) })
 		})
 	})
+}
+
+// transfer returns the edit that gives a holder the fields that take selects.
+func (w *writer[L, A]) transfer(
+	a *attempt[L, A], to ownership.Holder, take func(from ownership.Owner, path fieldpath.Path) bool,
+) (*ownership.Edit, error) {
+	return ownership.Transfer(a.live, to, w.target.Edits.Clock.Now(), take)
 }
 
 // edit sends an edit of managedFields, if there is one to be made.
@@ -249,19 +219,13 @@ func (w *writer[L, A]) edit(ctx context.Context, a *attempt[L, A], cause Cause, 
 	if err != nil {
 		return w.terminal(a, err)
 	}
-	if err := w.mayWrite(ctx, a); err != nil {
+	edits := w.target.Edits
+	err = w.request(ctx, a, SpanEdit, ActionClaimed, func(ctx context.Context) (L, error) {
+		return edits.Send(ctx, a.Object.Namespace, a.Object.Name, patch, metav1.PatchOptions{FieldManager: edits.Manager})
+	}, func(answer error) error { return classifyEdit(answer, w.manager, a.Object, a.live) })
+	if err != nil {
 		return err
 	}
-	edits := w.target.Edits
-	ctx, span := startSpan(ctx, SpanEdit, w.manager.Name, a.Object)
-	answer, err := edits.Send(ctx, a.Object.Namespace, a.Object.Name, patch, metav1.PatchOptions{FieldManager: edits.Manager})
-	if err != nil {
-		refusal := classifyEdit(err, w.manager, a.Object, a.live)
-		endRefused(span, refusal)
-		return refusal
-	}
-	endAccepted(span, string(ActionClaimed), answer.GetResourceVersion())
-	a.live, a.out.Live, a.out.accepted = answer, answer, true
 	if a.out.Action != ActionApplied {
 		a.out.Action = ActionClaimed
 	}
@@ -280,59 +244,131 @@ func (w *writer[L, A]) holder(a *attempt[L, A]) ownership.Holder {
 // leave removes from the rendered intent the fields that are left to others. The writer then gives up the same fields,
 // if it owns them: a field that it owns and no longer names would be removed from the object.
 func (w *writer[L, A]) leave(a *attempt[L, A]) error {
-	// An entry that cannot be read is repaired before anything is given up.
 	owned := &fieldpath.Set{}
 	if a.whole {
-		if set, err := ownership.Fields(w.own(a)); err == nil {
+		// An entry that cannot be read is repaired before anything is given up.
+		if set, err := ownership.Fields(ownership.ApplyEntry(a.live, w.manager.Name, w.manager.Subresource)); err == nil {
 			owned = set
 		}
 	}
-	var err error
-	var rest runtime.ApplyConfiguration
-	if rest, a.out.Left, err = Leave(w.target.Schema, owned, a.rendered, a.Yield); err != nil {
+	intent, wanted, err := w.typedIntent(a.rendered)
+	if err != nil {
 		return err
 	}
-	a.want, _ = rest.(A)
-	a.leaveUnset()
-	w.noteEmpty(a)
+	a.out.Left = ownership.Left(owned.Union(wanted), a.Yield)
+	body, err := json.Marshal(intent.RemoveItems(ownership.Cut(wanted, a.out.Left)).AsValue().Unstructured())
+	if err != nil {
+		return err
+	}
+	rest := reflect.New(reflect.TypeFor[A]().Elem()).Interface().(A)
+	if err := json.Unmarshal(body, rest); err != nil {
+		return err
+	}
+	w.setWant(a, rest)
+	// The outcome has the fields to remove that the request yields, whether the object has them or not: a state does not show that.
+	for _, unset := range a.Unset {
+		var path fieldpath.Path
+		for name := range strings.SplitSeq(strings.TrimPrefix(unset, "."), ".") {
+			path = append(path, fieldpath.PathElement{FieldName: &name})
+		}
+		if a.Yield(path) {
+			a.out.Left.Insert(path)
+		}
+	}
 	return nil
 }
 
-// Leave returns the fields that a writer leaves to other managers, out of the fields that it owns and those that the
-// configuration sets, and the rest of the configuration to apply, as a copy. The configuration is a pointer to a struct and is not
-// modified.
-func Leave(
-	schema managedfields.TypeConverter, owned *fieldpath.Set, config runtime.ApplyConfiguration, yield func(path fieldpath.Path) bool,
-) (rest runtime.ApplyConfiguration, left *fieldpath.Set, err error) {
-	object, err := decoded(config)
+// unset claims the fields to remove. It fails with a conflict if other field managers own some of them.
+func (w *writer[L, A]) unset(ctx context.Context, a *attempt[L, A]) error {
+	excludes := w.alternatives(a)
+	if len(a.Unset) == 0 && excludes == nil {
+		return nil
+	}
+	all, err := w.ownable(a)
 	if err != nil {
-		return nil, nil, err
+		return w.terminal(a, err)
 	}
-	intent, err := schema.ObjectToTyped(&unstructured.Unstructured{Object: object})
-	if err != nil {
-		return nil, nil, err
+	unwanted := ownership.Select(all, func(path fieldpath.Path) bool {
+		return (a.unsets(path) || excludes != nil && excludes(path)) && (a.Yield == nil || !a.Yield(path))
+	})
+	if unwanted.Empty() {
+		return nil
 	}
-	wanted, err := intent.ToFieldSet()
-	if err != nil {
-		return nil, nil, err
+	conflict := &ConflictError{Refusal: Refusal{
+		Class: ClassConflict, Writer: w.manager.Name, Object: a.Object, Reason: "the intent removes the field, and another field manager owns it",
+	}}
+	// Another manager that owns an entry of a list keeps the entry. Without content, the API server cannot store it.
+	entries := ownership.Select(unwanted, func(path fieldpath.Path) bool { return path[len(path)-1].FieldName == nil })
+	for _, field := range w.ownersOfSet(unwanted.Leaves().Union(entries), a.live) {
+		if len(field.Owners) > 0 {
+			field.Removed = true
+			conflict.Fields = append(conflict.Fields, field)
+		}
 	}
-	left = ownership.Left(owned.Union(wanted), yield)
-	body, err := json.Marshal(intent.RemoveItems(ownership.Cut(wanted, left)).AsValue().Unstructured())
-	if err != nil {
-		return nil, nil, err
+	if len(conflict.Fields) > 0 {
+		return conflict
 	}
-	rest, ok := reflect.TypeAssert[runtime.ApplyConfiguration](reflect.New(reflect.TypeOf(config).Elem()))
-	if !ok {
-		return nil, nil, fmt.Errorf("a %T cannot be decoded", config)
-	}
-	return rest, left, json.Unmarshal(body, rest)
+	edit, err := ownership.Claim(a.live, w.holder(a), w.target.Edits.Clock.Now(), unwanted)
+	return w.edit(ctx, a, CauseUnset, edit, err)
 }
 
-// ownable returns the fields of an object that can be owned.
-func ownable(object *typed.TypedValue) (*fieldpath.Set, error) {
-	all, err := object.ToFieldSet()
-	if err != nil {
-		return nil, err
+// unsets reports whether a field is one to remove.
+func (a *attempt[L, A]) unsets(path fieldpath.Path) bool {
+	text := path.String()
+	return slices.ContainsFunc(a.Unset, func(unset string) bool { return below(text, unset) })
+}
+
+// yieldsUnset reports whether the request yields a contested field that it was to remove. The intent does not name such a field, so
+// it is the same intent as before.
+func (a *attempt[L, A]) yieldsUnset(contested []fieldpath.Path) bool {
+	return a.Yield != nil && slices.ContainsFunc(contested, func(path fieldpath.Path) bool { return a.unsets(path) && a.Yield(path) })
+}
+
+// alternatives returns a function that reports whether a field is of an alternative to one that the intent sets, see Target.Unions; nil if
+// there can be none.
+func (w *writer[L, A]) alternatives(a *attempt[L, A]) func(path fieldpath.Path) bool {
+	if w.target.Unions == nil {
+		return nil
 	}
-	return all.RecursiveDifference(fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "managedFields"))).Difference(ownership.Unowned()), nil
+	unions := map[string][]Union{} // by their paths: there may be thousands
+	for _, u := range w.target.Unions(a.want, a.live) {
+		unions[u.Path] = append(unions[u.Path], u)
+	}
+	if len(unions) == 0 {
+		return nil
+	}
+	return func(path fieldpath.Path) bool {
+		text := path.String()
+		for i := range path {
+			if slices.ContainsFunc(unions[path[:i+1].String()], func(u Union) bool { return u.excludes(text) }) {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// unsetAlternatives looks for alternatives that others have set, see Target.Unions, if the intent was refused as invalid and the object has
+// not been read. The API server names the field and not its owner.
+func (w *writer[L, A]) unsetAlternatives(ctx context.Context, a *attempt[L, A]) {
+	if ClassOf(a.out.Err) != ClassInvalid || a.whole || w.alternatives(a) == nil || w.read(ctx, a) != nil {
+		return // If the object cannot be read, the refusal stays the one that is known.
+	}
+	before := len(a.out.Claims)
+	err := w.unset(ctx, a)
+	if err == nil && len(a.out.Claims) > before {
+		if err = w.again(a); err == nil {
+			w.finish(ctx, a)
+			return
+		}
+	}
+	if err != nil {
+		w.refused(a, err)
+	}
+}
+
+// below reports whether a path is another one or leads to something within it.
+func below(path, above string) bool {
+	rest, ok := strings.CutPrefix(path, above)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }

@@ -101,7 +101,7 @@ func TestYieldTakesUpAgainWhatIsNotLeftAnyMore(t *testing.T) {
 	s.expectOwners(webImage, content.Name)
 }
 
-// Who names nothing and owns nothing sends nothing, and does not sign an object either.
+// A writer whose intent names nothing, and that owns nothing, sends nothing and stamps nothing.
 func TestYieldOfWhatIsNotHeld(t *testing.T) {
 	s := newStore(t, replicas, stamped)
 	s.stored = after(t, content.Name, web("a:1"))
@@ -111,7 +111,7 @@ func TestYieldOfWhatIsNotHeld(t *testing.T) {
 	for range 2 {
 		s.ends(s.sync(scaled(0), leave), apply.ActionNone, "")
 	}
-	// Nor if it would name what it leaves to others.
+	// The same holds if all fields of the intent are left to others.
 	s.ends(s.sync(scaled(3), leave), apply.ActionNone, "")
 	s.expect("nothing to give up")
 }
@@ -170,7 +170,7 @@ func TestTake(t *testing.T) {
 	s.expect("it is settled")
 }
 
-// The conflict is known, so it is not asked for again.
+// A remembered conflict suffices to take its fields: the apply is not sent first.
 func TestTakeAfterAConflict(t *testing.T) {
 	s := seized(t)
 	s.ends(s.sync(web("a:2"), nil), apply.ActionRefused, apply.ClassConflict)
@@ -198,13 +198,13 @@ func TestTakeOfNothingThatIsContested(t *testing.T) {
 	s.ends(s.sync(web("a:2"), other), apply.ActionNone, apply.ClassConflict)
 	s.expect("it stands")
 	s.expectOwners(webImage, "kubectl-set")
-	// Only what is contested can be taken, and only from others.
+	// Only contested fields can be taken, and only from other managers.
 	if slices.Sort(asked); len(slices.Compact(asked)) != 1 || asked[0] != webImage+" from kubectl-set" {
 		t.Errorf("asked about %q", asked)
 	}
 }
 
-// Two managers hold the image. One of them has to give it up, the other one goes on.
+// Two managers own the image. The writer takes the field from one of them, and is still in conflict with the other.
 func TestTakeFromOneOfTwo(t *testing.T) {
 	s := seized(t)
 	helm := appsv1ac.Deployment("web", namespace).WithSpec(web("b").Spec)
@@ -225,7 +225,7 @@ func TestTakeFromOneOfTwo(t *testing.T) {
 	}
 }
 
-// Whose field it is has to be seen before it is taken.
+// A field is not taken before the object that was read shows its owner.
 func TestTakeFromAnOwnerWhoIsNotSeen(t *testing.T) {
 	s := created(t, content, stamped, web("a:1"))
 	before := s.live()

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,92 +26,79 @@ const maxReason = 512
 // classify turns the API server's answer to a write into one of the closed set of refusals. live is the object
 // as it was seen before the write, or nil.
 func classify(err error, writer fieldmanager.Writer, ref ObjectRef, live metav1.Object) error {
-	refusal := Refusal{Writer: writer.Name, Object: ref, Reason: oneLine(err.Error()), Cause: err}
-	if errors.Is(err, ErrNotOurs) {
+	refusal := &Refusal{Writer: writer.Name, Object: ref, Reason: oneLine(err.Error()), Cause: err}
+	status, answered := statusOf(err)
+	contested := ContestedFields(err, writer.Name, writer.Subresource, live)
+	switch {
+	case errors.Is(err, ErrNotOurs):
 		refusal.Class = ClassMoved
-		return &refusal
-	}
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
+	case !answered:
 		refusal.Class = ClassTransient
-		return &refusal
-	}
-	if ByAdmission(err) {
+	case ByAdmission(err):
 		refusal.Class = ClassForbidden
-		return &refusal
-	}
-	if causes := conflictCauses(status.Status()); len(causes) > 0 {
-		if live == nil {
-			// There is an object that was not seen yet: its owner, and the owners of its fields, are to be judged once it is.
-			// Otherwise the refusal of a creation would still stand after that object has gone again.
-			refusal.Class = ClassMoved
-			return &refusal
-		}
+	case len(contested) > 0 && live == nil:
+		// There is an object that was not seen yet: its owner, and the owners of its fields, are to be judged once it is.
+		// Otherwise the refusal of a creation would still stand after that object has gone again.
+		refusal.Class = ClassMoved
+	case len(contested) > 0:
 		refusal.Class = ClassConflict
-		return &ConflictError{Refusal: refusal, Fields: contested(causes, writer, live)}
+		return &ConflictError{Refusal: *refusal, Fields: contested}
+	case slices.ContainsFunc(unstorables, func(text string) bool { return strings.HasPrefix(status.Message, text) }):
+		refusal.Class = ClassTerminal
+	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsGone(err):
+		refusal.Class = ClassGone
+	case apierrors.IsUnexpectedServerError(err):
+		// The answer is not a Status: it comes from a load balancer, or from an API server that does not serve the resource yet.
+		refusal.Class = ClassTransient
+	case apierrors.IsNotFound(err):
+		refusal.Class = notFound(ref, status, live)
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		refusal.Class = ClassMoved
+	case apierrors.IsInvalid(err) && status.Details != nil && slices.ContainsFunc(status.Details.Causes, func(c metav1.StatusCause) bool {
+		return c.Field == "metadata.uid" || c.Field == "metadata.resourceVersion"
+	}):
+		refusal.Class = ClassMoved
+	case apierrors.IsInvalid(err):
+		refusal.Class = ClassInvalid
+	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+		refusal.Class = ClassForbidden
+	default:
+		// Overload, time-outs, errors of etcd, and any error that is not known here. A body that can never be stored is then sent again
+		// after each wait, which does less harm than to give up a write because of a momentary failure.
+		refusal.Class = ClassTransient
 	}
-	refusal.Class = class(err, ref, status.Status(), live)
-	return &refusal
+	return refusal
 }
 
-// classifyEdit is classify for an edit of managedFields.
+// statusOf returns the API server's answer in an error, if there is one.
+func statusOf(err error) (status metav1.Status, answered bool) {
+	var answer apierrors.APIStatus
+	if answered = errors.As(err, &answer); answered {
+		status = answer.Status()
+	}
+	return status, answered
+}
+
+// classifyEdit is classify for an edit of managedFields, of whose operations the test of the UID is the only one that can fail. The answer
+// is then a 422 that names neither an object nor a cause. A refusal by the validation, a policy or a webhook names the object or a cause,
+// or has no details.
 func classifyEdit(err error, writer fieldmanager.Writer, ref ObjectRef, live metav1.Object) error {
 	classified := classify(err, writer, ref, live)
-	if refusal, ok := errors.AsType[*Refusal](classified); ok && refusal.Class == ClassInvalid && failsTest(err) {
+	status, _ := statusOf(err)
+	details := status.Details
+	failsTest := details != nil && details.Name == "" && details.Kind == "" && len(details.Causes) == 0
+	if refusal, ok := errors.AsType[*Refusal](classified); ok && refusal.Class == ClassInvalid && failsTest {
 		refusal.Class, refusal.Reason = ClassMoved, "it was deleted and created again since Freehold read it"
 	}
 	return classified
-}
-
-// failsTest reports whether an answer is the one to a JSON patch whose test fails: a 422 that names neither an object nor a cause. Of
-// the operations of an edit, the test of the UID is the only one that can fail so. A refusal by the validation, a policy or a webhook
-// names the object or a cause, or has no details.
-func failsTest(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return false
-	}
-	details := status.Status().Details
-	return details != nil && details.Name == "" && details.Kind == "" && len(details.Causes) == 0
-}
-
-func class(err error, ref ObjectRef, status metav1.Status, live metav1.Object) Class {
-	switch {
-	case unstorable(status):
-		return ClassTerminal
-	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause), apierrors.IsGone(err):
-		return ClassGone
-	case apierrors.IsUnexpectedServerError(err):
-		// The answer is not a Status: it comes from a load balancer, or from an API server that does not serve the resource yet.
-		return ClassTransient
-	case apierrors.IsNotFound(err):
-		return notFound(ref, status, live)
-	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		return ClassMoved
-	case apierrors.IsInvalid(err):
-		if hasCause(status, "metadata.uid") || hasCause(status, "metadata.resourceVersion") {
-			return ClassMoved
-		}
-		return ClassInvalid
-	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
-		return ClassForbidden
-	default:
-		// Overload, time-outs, errors of etcd, and any error that is not known here. To take a momentary failure for a
-		// verdict would do more harm than to send a bad body again after waits.
-		return ClassTransient
-	}
 }
 
 // IsAbsent reports whether an answer says that an object does not exist. A 404 alone does not: an API server that is starting, one that
 // does not serve the resource yet, and a proxy in front of it answer "404 page not found" to any request. An answer about an object is a
 // Status that names it.
 func IsAbsent(err error) bool {
-	var status apierrors.APIStatus
-	if !apierrors.IsNotFound(err) || apierrors.IsUnexpectedServerError(err) || !errors.As(err, &status) {
-		return false
-	}
-	details := status.Status().Details
-	return details != nil && details.Name != ""
+	status, _ := statusOf(err)
+	return apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err) && status.Details != nil && status.Details.Name != ""
 }
 
 // notFound returns what a 404 is about. It may be the object, or the namespace that it is in. It may also be an object
@@ -135,24 +123,13 @@ func notFound(ref ObjectRef, status metav1.Status, live metav1.Object) Class {
 	}
 }
 
-func hasCause(status metav1.Status, field string) bool {
-	if status.Details == nil {
-		return false
-	}
-	return slices.ContainsFunc(status.Details.Causes, func(c metav1.StatusCause) bool { return c.Field == field })
-}
-
 // ByAdmission reports whether an admission policy or webhook refused a request. The code does not matter, since a webhook chooses any:
 // its 409 is no conflict, its 404 and 410 mean nothing about the object. Either can be removed without any change of the object.
 //
 // The cause of a ValidatingAdmissionPolicy names neither a type nor a field, unlike a violation of the schema. So does that of an internal
 // error, with another code.
 func ByAdmission(err error) bool {
-	var answer apierrors.APIStatus
-	if !errors.As(err, &answer) {
-		return false
-	}
-	status := answer.Status()
+	status, _ := statusOf(err)
 	switch status.Code {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
 		if status.Details != nil && slices.ContainsFunc(status.Details.Causes, func(c metav1.StatusCause) bool { return c.Type == "" && c.Field == "" }) {
@@ -162,49 +139,43 @@ func ByAdmission(err error) bool {
 	return strings.HasPrefix(status.Message, webhookDenies)
 }
 
-func conflictCauses(status metav1.Status) []metav1.StatusCause {
+// ContestedFields returns the fields that the answer to an apply of a manager names as contested, and who owns them of the object, in the
+// order of their paths; nil for any other answer.
+func ContestedFields(answer error, manager, subresource string, live metav1.Object) []FieldConflict {
+	status, _ := statusOf(answer)
 	if status.Details == nil {
 		return nil
 	}
-	var causes []metav1.StatusCause
+	// Only the paths are read from the causes: their texts name one manager each and no time, managedFields name all.
+	var paths []string
 	for _, c := range status.Details.Causes {
 		if c.Type == metav1.CauseTypeFieldManagerConflict {
-			causes = append(causes, c)
+			paths = append(paths, c.Field)
 		}
 	}
-	return causes
+	return ownersOf(paths, manager, subresource, live)
 }
 
-// contested returns the owners of each path of the causes, in the order of the paths. The causes serve for the paths alone:
-// their texts name one manager each and no time, managedFields name all.
-func contested(causes []metav1.StatusCause, writer fieldmanager.Writer, live metav1.Object) []FieldConflict {
-	paths := make([]string, 0, len(causes))
-	for _, c := range causes {
-		paths = append(paths, c.Field)
-	}
-	return contestedFields(paths, writer, live)
-}
-
-// contestedFields returns fields and their owners other than the writer, sorted by path and each once. An update under the writer's own
+// ownersOf returns fields and their owners other than a manager, sorted by path and each once. An update under the manager's own
 // name counts as another owner's.
-func contestedFields(paths []string, writer fieldmanager.Writer, live metav1.Object) []FieldConflict {
+func ownersOf(paths []string, manager, subresource string, live metav1.Object) (fields []FieldConflict) {
 	paths = slices.Compact(slices.Sorted(slices.Values(paths)))
 	var owners map[string][]ownership.Owner
-	if live != nil {
+	if live != nil && len(paths) > 0 {
 		owners = ownership.OwnersOf(live, paths)
 	}
-	var fields []FieldConflict
 	for _, path := range paths {
-		others := slices.DeleteFunc(owners[path], func(o ownership.Owner) bool { return o.Applies(writer.Name, writer.Subresource) })
+		others := slices.DeleteFunc(owners[path], func(o ownership.Owner) bool { return o.Applies(manager, subresource) })
 		fields = append(fields, FieldConflict{Path: path, Owners: others})
 	}
 	return fields
 }
 
-// pathsOf returns the members of a set as texts.
-func pathsOf(set *fieldpath.Set) (paths []string) {
+// ownersOfSet is ownersOf for the members of a set and the writer.
+func (w *writer[L, A]) ownersOfSet(set *fieldpath.Set, live metav1.Object) []FieldConflict {
+	var paths []string
 	set.Iterate(func(path fieldpath.Path) { paths = append(paths, path.String()) })
-	return paths
+	return ownersOf(paths, w.manager.Name, w.manager.Subresource, live)
 }
 
 // oneLine makes a text of the API server, which may span lines, fit for a condition.
@@ -214,4 +185,48 @@ func oneLine(text string) string {
 		text = strings.ToValidUTF8(text[:maxReason], "") + "..."
 	}
 	return text
+}
+
+// Some answers of the API server differ in their text alone. This is the one place that knows such texts; a suite on a
+// real API server fails when they change.
+
+// unstorables are how answers begin that mean that a body can never be stored, by anybody and at any time.
+var unstorables = []string{
+	// The body does not fit the schema: a list with one key twice, a field that the schema does not have, a value of another
+	// type. The code is 500 and the reason empty, as it is when etcd does not answer.
+	"failed to create typed patch object (",
+	// The body is larger than any that the API server reads.
+	"Request entity too large: limit is ",
+}
+
+const (
+	// webhookDenies is how the answer begins when an admission webhook denies a request. The name of the webhook follows.
+	webhookDenies = `admission webhook "`
+	// webhookFails is what the answer has before the name of an admission webhook that could not be called.
+	webhookFails = `failed calling webhook "`
+)
+
+// FailedWebhook returns the name of the admission webhook that the API server could not call; "" when that is not what a write was
+// refused for.
+func FailedWebhook(refusal error) string {
+	status, _ := statusOf(refusal)
+	_, after, _ := strings.Cut(status.Message, webhookFails)
+	name, _, _ := strings.Cut(after, `"`)
+	return name
+}
+
+// manyBudgets is how the API server refuses to evict a pod that several PodDisruptionBudgets select. The code is 500 and
+// the reason empty.
+const manyBudgets = "This pod has more than one PodDisruptionBudget"
+
+// BudgetInTheWay reports whether PodDisruptionBudgets keep a pod from being evicted, and returns the detail: the budget
+// allows no disruption now, or more than one budget selects the pod.
+func BudgetInTheWay(refusal error) (detail string, inTheWay bool) {
+	if cause, ok := apierrors.StatusCause(refusal, policyv1.DisruptionBudgetCause); ok {
+		return cause.Message, true
+	}
+	if status, _ := statusOf(refusal); strings.HasPrefix(status.Message, manyBudgets) {
+		return "more than one PodDisruptionBudget selects the pod, and the API server evicts no such pod; keep one of them", true
+	}
+	return "", false
 }

@@ -200,7 +200,7 @@ func denied(code int32, reason metav1.StatusReason, details *metav1.StatusDetail
 	})
 }
 
-// A webhook that denies a write with the code of another problem has denied it: nothing has moved, and nothing is gone.
+// A denial by a webhook is ClassForbidden, whatever code the webhook returns.
 func TestWebhookDeniesWithAnyCode(t *testing.T) {
 	for name, answer := range map[string]error{
 		"400 without a reason": denied(400, "", nil),
@@ -229,7 +229,7 @@ func TestWebhookDeniesWithAnyCode(t *testing.T) {
 	}
 }
 
-// What keeps a request from being sent is classified as an answer to it would be. Another process's object has moved.
+// An error of Request.Before is classified like an answer of the API server, and ErrNotOurs is ClassMoved.
 func TestClassesOfWhatKeepsARequestBack(t *testing.T) {
 	for name, test := range map[string]struct {
 		err  error
@@ -250,6 +250,11 @@ func TestClassesOfWhatKeepsARequestBack(t *testing.T) {
 					Observed:      apply.Observed{Live: live},
 					Preconditions: apply.Preconditions{Before: func(context.Context) error { return test.err }},
 				}),
+				"a creation": b.applier.Sync(t.Context(), b.writer, apply.Request{
+					Object:        apply.NewObjectRef(webRef.Kind, namespace, "other"),
+					Config:        web("a:2"),
+					Preconditions: apply.Preconditions{Before: func(context.Context) error { return test.err }},
+				}),
 				"a deletion": b.applier.Delete(t.Context(), webRef, live, (&deletion{answer: test.err}).send),
 			} {
 				if got := apply.ClassOf(out.Err); got != test.want || !errors.Is(out.Err, test.err) {
@@ -261,7 +266,7 @@ func TestClassesOfWhatKeepsARequestBack(t *testing.T) {
 	}
 }
 
-// expectClass sends an intent, has it refused, and looks at what becomes of the answer.
+// expectClass sends an intent that the API server refuses, and checks the class of the refusal.
 func expectClass(t *testing.T, answer error, want apply.Class) {
 	t.Helper()
 	b := newBench(t, content, (*server).target)
@@ -336,7 +341,7 @@ func TestClassOf(t *testing.T) {
 	}
 }
 
-// What other clients have written into an object is not logged at any length.
+// Texts that other clients have written into an object are cut before they are logged.
 func TestForeignTextIsLoggedInPart(t *testing.T) {
 	logger := ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.BufferLogs(true)))
 	junk := strings.Repeat("x", 200<<10)

@@ -63,7 +63,7 @@ func TestConflictNamesBothSides(t *testing.T) {
 	}
 }
 
-// One path that several managers hold has a cause for each of them, and is one conflict.
+// A path that several managers own has a cause for each of them in the answer, and is one field of the conflict.
 func TestConflictNamesAPathOnce(t *testing.T) {
 	status, ok := errors.AsType[*apierrors.StatusError](answered(t, "conflict"))
 	if !ok {
@@ -85,7 +85,7 @@ func TestConflictNamesAPathOnce(t *testing.T) {
 	}
 }
 
-// The cache may be older than the conflict; the paths are told all the same.
+// A conflict names the paths even if the cache is older than the conflict and does not show the owners.
 func TestConflictWithAnUnseenOwner(t *testing.T) {
 	want := []apply.FieldConflict{{Path: ".spec.replicas"}, {Path: imagePath}}
 	if diff := cmp.Diff(want, conflicting(t, after(t, content.Name, web("a:1"))).Fields); diff != "" {
@@ -122,8 +122,8 @@ func TestGoneOnCreation(t *testing.T) {
 	b.expect(1, "no event would have told")
 }
 
-// We are not in conflict with ourselves, whatever the cache shows. Who updates, or applies through a subresource, under our
-// name is not us: it is named as what it is.
+// A writer is not in conflict with its own applies, whatever the cache shows. An update, or an apply through a subresource, under the
+// writer's name is the claim of another owner, and the conflict names its operation.
 func TestConflictNamesOthersOfTheWritersName(t *testing.T) {
 	live := foreign(after(t, "someone", web("a:1")), content.Name, `{"f:spec":{"f:replicas":{}}}`)
 	for name, test := range map[string]struct {

@@ -105,7 +105,7 @@ func TestAConflictIsNamedWithoutARequest(t *testing.T) {
 	}
 }
 
-// A conflict about something else, after the first, is named as fast. It ends as soon as the values agree.
+// A second conflict, about another field, is found without a request as well. It ends as soon as the values agree.
 func TestAConflictThatChanges(t *testing.T) {
 	c := known(t)
 	c.setImage("kubectl-edit", "theirs")
@@ -145,7 +145,7 @@ func TestATakeOfADisputedObject(t *testing.T) {
 	c.expect("a take of a part", "edit "+editor)
 }
 
-// What nobody else owns is written: a field that was removed, and one whose manager has left it.
+// A field without another owner is written: one that was removed, and one that its manager has given up.
 func TestADisputeWithoutAConflict(t *testing.T) {
 	c := known(t)
 	c.update("kubectl-edit", func(d *deployment) { delete(d.Labels, "app") })

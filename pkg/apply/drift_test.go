@@ -64,7 +64,7 @@ func TestDriftBehindAnUnchangedEntry(t *testing.T) {
 	}
 }
 
-// What somebody else owns as well, at the drifted value, is a conflict.
+// A drifted value that another manager owns as well is a conflict.
 func TestDriftThatAnotherManagerOwns(t *testing.T) {
 	s := created(t, content, stamped, web("a:1"))
 	s.stored.Generation = 1
@@ -82,7 +82,7 @@ func TestDriftThatAnotherManagerOwns(t *testing.T) {
 	s.expect("the conflict stands")
 }
 
-// A status that was written costs neither a request nor a comparison.
+// An object whose status alone was written is neither compared nor written.
 func TestStatusCostsNoComparison(t *testing.T) {
 	b := newBench(t, content, (*server).target)
 	live := b.settled(b.sync(nil, web("a:1"), 1), apply.ActionCreated)

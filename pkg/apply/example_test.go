@@ -36,7 +36,7 @@ func newGreeter(client kubernetes.Interface) (apply.Writer, error) {
 	))
 }
 
-// A writer creates an object, finds that there is nothing to do, and meets somebody who holds its field.
+// A writer creates an object, then has nothing to write, then is in conflict with another manager about its field.
 func ExampleApplier_Sync() {
 	ctx := context.Background()
 	client := fake.NewClientset()
@@ -65,7 +65,7 @@ func ExampleApplier_Sync() {
 	live := sync(nil, "Good morning")
 	sync(live, "Good morning")
 
-	// Somebody else writes the field, by force. A controller sees that in its cache.
+	// Another manager writes the field by force. The controller sees the object in its cache.
 	theirs := corev1ac.ConfigMap(ref.Name, ref.Namespace).WithData(map[string]string{"greeting": "Hands off"})
 	taken, err := client.CoreV1().ConfigMaps(ref.Namespace).Apply(ctx, theirs, metav1.ApplyOptions{FieldManager: "editor", Force: true})
 	if err != nil {
@@ -121,14 +121,14 @@ func ExampleApplier_GetCurrent() {
 	// <nil> true <nil>
 }
 
-// What follows from a refusal is decided by its class and not by its text.
+// The reaction to a refusal depends on its class, and not on its text.
 func ExamplePolicies() {
 	for _, class := range []apply.Class{apply.ClassConflict, apply.ClassMoved, apply.ClassForbidden} {
 		policy := apply.Policies()[class]
-		fmt.Printf("%s: retry %s, outcome %q\n", class, policy.Retry, policy.Outcome)
+		fmt.Printf("%s: again after %s, outcome %q\n", class, policy.FirstWait, policy.Outcome)
 	}
 	// Output:
-	// Conflict: retry OnChange, outcome "conflict"
-	// Moved: retry Soon, outcome "moved"
-	// Forbidden: retry Backoff, outcome "forbidden"
+	// Conflict: again after 0s, outcome "conflict"
+	// Moved: again after 1s, outcome "moved"
+	// Forbidden: again after 200ms, outcome "forbidden"
 }

@@ -48,7 +48,7 @@ func (w *writer[L, A]) exclude(req Request, whole func(path fieldpath.Path) fiel
 	}}
 	differing.Iterate(func(path fieldpath.Path) { excluded.leave.Insert(whole(path).Copy()) })
 	excluded.leave = excluded.leave.Union(unwanted)
-	excluded.Conflict.Fields = contestedFields(pathsOf(differing.Union(unwanted)), w.manager, req.Live)
+	excluded.Conflict.Fields = w.ownersOfSet(differing.Union(unwanted), req.Live)
 	return excluded, nil
 }
 
@@ -74,7 +74,7 @@ func (w *writer[L, A]) heldByOthers(req Request) (*fieldpath.Set, error) {
 	}
 	lost := ownership.ApplyEntry(live, w.manager.Name, w.manager.Subresource) == nil && w.hasMarker(live)
 	by := func(entry *metav1.ManagedFieldsEntry, owner ownership.Owner) bool {
-		if owner.Applies(w.manager.Name, w.manager.Subresource) || w.isFormer(owner) || !w.mayHold(entry) {
+		if owner.Applies(w.manager.Name, w.manager.Subresource) || slices.ContainsFunc(w.successions, func(s succession) bool { return s.to == w.manager.Name && owner.Applies(s.from, w.manager.Subresource) }) || !w.mayHold(entry) {
 			return false
 		}
 		if req.Inherit != nil && req.Inherit.From(owner) {
@@ -91,31 +91,26 @@ func (w *writer[L, A]) heldByOthers(req Request) (*fieldpath.Set, error) {
 	})
 }
 
-// mayHold reports whether an entry can have a field of the writer's claim. Nearly all entries cannot, and need not be read.
+// mayHold reports whether an entry can have a field of the writer's claim. Most entries cannot, so they are not parsed.
 func (w *writer[L, A]) mayHold(entry *metav1.ManagedFieldsEntry) bool {
 	return entry.FieldsV1 != nil && slices.ContainsFunc(w.manager.Claim.Within, func(path fieldpath.Path) bool {
 		return len(path) == 0 || path[0].FieldName == nil || strings.Contains(entry.FieldsV1.GetRawString(), `"f:`+*path[0].FieldName+`"`)
 	})
 }
 
-// contested returns those of the held fields for which the intent wants another value, and those that it does not want.
-// Where it wants nothing of a field, such as an item of a list, that is the whole, and only if it is owned as such:
-// otherwise it goes with all that is in it.
+// contested returns those of the held fields for which the intent wants another value, and those that the intent does not set. Of the
+// latter it returns the topmost field or item of a list that the intent does not set, if another manager owns that field or item itself.
 func (w *writer[L, A]) contested(req Request, held *fieldpath.Set) (differing, unwanted *fieldpath.Set, err error) {
-	want, ok := req.Config.(A)
-	if !ok {
-		return nil, nil, fmt.Errorf("the intent is a %T, this writer takes %T", req.Config, want)
+	want, err := w.intentOf(&req)
+	if err != nil {
+		return nil, nil, err
 	}
 	omitZeros(want, *new(L))
-	wanted, err := decoded(want)
+	intent, named, err := w.typedIntent(want)
 	if err != nil {
 		return nil, nil, err
 	}
-	intent, err := w.typedOf(wanted)
-	if err != nil {
-		return nil, nil, err
-	}
-	live, err := w.typedLive(req.Live, wanted)
+	live, there, err := w.typedLive(req.Live, want)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -124,14 +119,6 @@ func (w *writer[L, A]) contested(req Request, held *fieldpath.Set) (differing, u
 		return nil, nil, err
 	}
 	changes, err := live.Compare(merged)
-	if err != nil {
-		return nil, nil, err
-	}
-	named, err := intent.ToFieldSet()
-	if err != nil {
-		return nil, nil, err
-	}
-	there, err := live.ToFieldSet()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -156,8 +143,7 @@ func (w *writer[L, A]) contested(req Request, held *fieldpath.Set) (differing, u
 	return differing, unwanted, nil
 }
 
-// HeldByOthers returns the fields within a writer's claim that other managers own and the writer does not, whatever their
-// values. It finds them like Exclude, without an intent.
+// HeldByOthers returns the fields within a writer's claim that other managers own and the writer does not, whatever their values.
 func HeldByOthers(w Writer, req Request) ([]FieldConflict, error) { return w.heldAlone(req) }
 
 func (w *writer[L, A]) heldAlone(req Request) ([]FieldConflict, error) {
@@ -169,46 +155,32 @@ func (w *writer[L, A]) heldAlone(req Request) ([]FieldConflict, error) {
 	if err != nil {
 		return nil, err
 	}
-	return contestedFields(pathsOf(alone), w.manager, req.Live), nil
+	return w.ownersOfSet(alone, req.Live), nil
 }
 
 // TakeHeld transfers to the writer the fields within its claim that other managers own and req.Take selects, by one edit
 // of managedFields. It applies nothing.
 func (a *Applier) TakeHeld(ctx context.Context, w Writer, req Request) Outcome {
-	out := w.takeHeld(ctx, a.requests, req)
-	if out.Wrote() {
-		a.written.record(req.Object, out.Live)
-	}
-	a.Note(ctx, out)
-	return out
+	return a.wrote(ctx, w.takeHeld(ctx, a.requests, req))
 }
 
 // takes is the key under which a writer's refused edits are remembered, besides its applies.
 const takes = " takes"
 
 func (w *writer[L, A]) takeHeld(ctx context.Context, requests *requestCache, req Request) Outcome {
-	a := &attempt[L, A]{Request: req, now: requests.clock.Now(), out: Outcome{
-		Writer: w.manager.Name, Object: req.Object, Action: ActionNone, Live: req.Live,
-	}}
-	if err := w.prepare(a); err != nil {
-		return w.refuse(requests, a, ClassTerminal, err.Error())
+	a, err := w.begin(requests, w.manager.Name+takes, req)
+	if err != nil {
+		return w.refuse(a, ClassTerminal, err.Error())
 	}
-	what := entry{object: identify(a.live.GetUID()), claims: ownership.EntriesHash(a.live, w.manager.Subresource)}
-	last := requests.recall(w.manager.Name+takes, a.Object)
-	if left := last.refused.left(a.now); left > 0 && last.object == what.object && last.claims == what.claims {
-		a.out.Err, a.out.RetryAfter = last.refused.err, left
+	if w.held(a) {
 		return a.out
 	}
-	edit, err := ownership.Transfer(a.live, w.holder(a), w.target.Edits.Clock.Now(), func(from ownership.Owner, path fieldpath.Path) bool {
+	edit, err := w.transfer(a, w.holder(a), func(from ownership.Owner, path fieldpath.Path) bool {
 		return w.manager.Claim.Covers(path) && req.Take(from, path)
 	})
 	if err := w.edit(ctx, a, CauseTaken, edit, err); err != nil {
-		a.out.Action, a.out.Err = ActionRefused, err
-		what.refused = &refused{err: err}
-		requests.refuse(w.manager.Name+takes, a.Object, what, last)
-		a.out.RetryAfter = what.refused.left(a.now)
-		return a.out
+		return w.refused(a, err)
 	}
-	requests.forget(w.manager.Name+takes, a.Object)
+	requests.forget(a.key, a.Object)
 	return a.out
 }

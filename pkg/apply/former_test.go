@@ -119,7 +119,7 @@ func TestRenamedWriterWithAConflict(t *testing.T) {
 	s.expectOwners(webImage, "kubectl-set")
 }
 
-// An update under the old name is not the writer's: somebody else has chosen that name.
+// An update under the old name is another client's claim, and does not pass to the writer.
 func TestUpdateUnderAFormerName(t *testing.T) {
 	s := earlierRelease(t, web("a:1"))
 	s.update(oldName, func(d *deployment) { d.Spec.Template.Spec.Containers[0].Image = "b:1" })

@@ -97,7 +97,7 @@ func TestRefusedIntentIsSentAgainAfterItsWait(t *testing.T) {
 	}
 }
 
-// What is decided without a request is looked at again, and the looks inside a wait do not drive it up.
+// A refusal that needs no request is decided anew in each pass, and passes within a wait do not prolong the wait.
 func TestOwnRefusalsAreLookedAtAgain(t *testing.T) {
 	newer := after(t, content.Name, web("a:1"))
 	newer.Annotations = map[string]string{sourceAnnotation: string(sourceUID) + "/9"}
@@ -305,7 +305,7 @@ func TestHeldIntentStaysHeldAfter(t *testing.T) {
 	}
 }
 
-// The end of a conflict clears what is remembered of it.
+// A conflict that has ended is forgotten.
 func TestSuccessReplacesARefusal(t *testing.T) {
 	b, live := refused(t, apply.ClassConflict)
 	b.refuse = nil
@@ -317,7 +317,7 @@ func TestSuccessReplacesARefusal(t *testing.T) {
 	b.expect(0, "it is so")
 }
 
-// What was refused does not keep the intent that is in place from being seen as such.
+// After the refusal of another intent, the writer still sees that the object matches the present one.
 func TestReturnToWhatIsInPlaceAfterARefusal(t *testing.T) {
 	b, live := refused(t, apply.ClassInvalid)
 	b.settled(b.sync(live, web("a:1"), 2), apply.ActionNone)
@@ -353,7 +353,7 @@ func TestRefusedCreationIsHeld(t *testing.T) {
 	}
 }
 
-// What was refused of an object says nothing about the creation of its successor.
+// A refused write of an object does not hold back the creation of another object with its name.
 func TestHeldIntentIsTriedAgainAfterTheObjectIsGone(t *testing.T) {
 	for _, class := range heldClasses() {
 		t.Run(string(class), func(t *testing.T) {
@@ -380,7 +380,7 @@ func TestWriteWithoutAnAnswerIsNotTakenForNone(t *testing.T) {
 	b.expect(1, "the way back from a write that was made after all")
 }
 
-// A refusal of one writer holds that writer alone.
+// A refusal of one writer does not keep other writers from writing.
 func TestRefusalHoldsOneWriter(t *testing.T) {
 	b, live := refused(t, apply.ClassConflict)
 	b.refuse = nil

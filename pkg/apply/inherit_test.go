@@ -34,7 +34,7 @@ func TestInherit(t *testing.T) {
 	s.expect("there is nothing to inherit any more")
 }
 
-// What was refused as long as others had their claims is not held back when these end.
+// A write that was refused because of the claims of other managers is sent when these claims end.
 func TestInheritAfterAConflict(t *testing.T) {
 	s := seized(t)
 	s.ends(s.sync(web("a:2"), nil), apply.ActionRefused, apply.ClassConflict)
@@ -46,7 +46,7 @@ func TestInheritAfterAConflict(t *testing.T) {
 	}
 }
 
-// Neither is what stands: others may own the same values beside us, or other fields.
+// An inheritance is carried out even if the object matches the intent: other managers may own the same values, or other fields.
 func TestInheritOfWhatIsNotContested(t *testing.T) {
 	s := created(t, content, stamped, web("a:1"))
 	s.update("kubectl-pause", func(d *deployment) { d.Spec.Paused = true })

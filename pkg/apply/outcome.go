@@ -5,10 +5,14 @@ package apply
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
 // Action is what a request did.
@@ -73,10 +77,183 @@ func (o Outcome) Problem() string {
 // Wrote reports whether a write changed the object, even if a later one of the same request was refused. It returns false for a
 // deletion.
 func (o Outcome) Wrote() bool {
-	switch o.Action {
-	case ActionNone, ActionRefused, ActionDeleted:
-		return o.accepted || len(o.Claims) > 0
-	default:
-		return true
+	return o.accepted || len(o.Claims) > 0 || slices.Contains([]Action{ActionCreated, ActionApplied, ActionClaimed}, o.Action)
+}
+
+// Cause is the reason why fields changed owners.
+type Cause string
+
+const (
+	// CauseTaken means that contested fields were taken from their owners, as Request.Take asked.
+	CauseTaken Cause = "Taken"
+	// CauseYielded means that fields were given up, as Request.Yield asked.
+	CauseYielded Cause = "Yielded"
+	// CauseRestored means that the writer had lost its claim and owns it again.
+	CauseRestored Cause = "Restored"
+	// CauseInherited means that claims of managers that no longer exist were ended, as Request.Inherit asked, or that a claim
+	// passed to the writer that has it since another release, see fieldmanager.Writer.Formerly.
+	CauseInherited Cause = "Inherited"
+	// CauseRepaired means that entries of managedFields were unreadable or duplicate.
+	CauseRepaired Cause = "Repaired"
+	// CauseUnset means that fields without an owner were claimed in order to remove them, as Request.Unset asked.
+	CauseUnset Cause = "Unset"
+)
+
+// Causes returns all causes.
+func Causes() []Cause {
+	return []Cause{CauseTaken, CauseYielded, CauseRestored, CauseInherited, CauseRepaired, CauseUnset}
+}
+
+// ClaimChange is an edit of managedFields that was made.
+type ClaimChange struct {
+	// Cause of the change.
+	Cause Cause
+	// Fields that changed owners.
+	Fields []ownership.Moved
+}
+
+// Class is the kind of a refusal. The set is closed: every error of this package has one of these classes, and Policies
+// returns how to react to each.
+type Class string
+
+const (
+	// ClassConflict means that another manager owns a field for which the intent wants a different value.
+	ClassConflict Class = "Conflict"
+	// ClassForeign means that an object of that name exists and has another owner.
+	ClassForeign Class = "Foreign"
+	// ClassStale means that the object was written from a newer generation of the source than the writer's, or from a
+	// newer state of an object that the source refers to.
+	ClassStale Class = "Stale"
+	// ClassMoved means that the object was changed, created or deleted since it was read, or is not the caller's any more.
+	ClassMoved Class = "Moved"
+	// ClassInvalid means that the API server's validation refused the object (422).
+	ClassInvalid Class = "Invalid"
+	// ClassTerminal means that the body cannot be applied at all, such as a list with one key twice.
+	ClassTerminal Class = "Terminal"
+	// ClassForbidden means that authorization, a quota or an admission policy refused the write (403, or the code that a
+	// policy or a webhook returns instead).
+	ClassForbidden Class = "Forbidden"
+	// ClassGone means that the object or its namespace is being deleted.
+	ClassGone Class = "Gone"
+	// ClassTransient means that the API server could not answer: overload, a timeout, a broken connection. An answer that
+	// the package does not recognise has this class as well.
+	ClassTransient Class = "Transient"
+)
+
+// ErrNotOurs means that the object is not the caller's any more: another process writes it. An error of Request.Before, or of what sends a
+// deletion, that wraps it is ClassMoved.
+var ErrNotOurs = errors.New("the object is not the caller's any more")
+
+// LongestWait is the longest wait before a refused write is sent again. No refusal but a conflict outlives it, because
+// its cause may have ended without an event.
+const LongestWait = 10 * time.Minute
+
+// Policy is the reaction to a class of refusal.
+type Policy struct {
+	// FirstWait is how long the write waits before it is sent again if nothing changes. Each further wait is twice as
+	// long, up to LongestWait. A change of the object or the intent ends the wait. Zero waits for a change only.
+	FirstWait time.Duration
+	// Passes reports that the refusal usually ends by itself, so that it is reported only if the write is refused again
+	// after its first wait, see Refusal.Repeated.
+	Passes bool
+	// ToldFrom is how long the wait after a repeated refusal has to be for Refusal.Repeated; 0 for any. On a busy API
+	// server a write can lose a few races in a row.
+	ToldFrom time.Duration
+	// Outcome is the value of the metrics' label outcome.
+	Outcome string
+}
+
+// shortestWait is the first wait where the reason of a refusal may be over in a moment.
+const shortestWait = 200 * time.Millisecond
+
+// Policies returns the policy of every class.
+func Policies() map[Class]Policy {
+	return map[Class]Policy{
+		ClassConflict:  {Outcome: "conflict"},
+		ClassForeign:   {FirstWait: time.Minute, Outcome: "foreign"},
+		ClassStale:     {FirstWait: 5 * time.Second, Passes: true, Outcome: "stale"},
+		ClassMoved:     {FirstWait: time.Second, Passes: true, ToldFrom: 8 * time.Second, Outcome: "moved"},
+		ClassInvalid:   {FirstWait: 5 * time.Second, Outcome: "invalid"},
+		ClassTerminal:  {FirstWait: time.Minute, Outcome: "terminal"},
+		ClassForbidden: {FirstWait: shortestWait, Outcome: "forbidden"},
+		ClassGone:      {FirstWait: 30 * time.Second, Passes: true, Outcome: "gone"},
+		ClassTransient: {FirstWait: shortestWait, Passes: true, Outcome: "transient"},
 	}
+}
+
+// Classes returns all classes.
+func Classes() []Class {
+	return []Class{
+		ClassConflict, ClassForeign, ClassStale, ClassMoved, ClassInvalid,
+		ClassTerminal, ClassForbidden, ClassGone, ClassTransient,
+	}
+}
+
+// Refusal is a write that was not sent or not accepted.
+type Refusal struct {
+	// Class of the refusal.
+	Class Class
+	// Writer is the field manager whose write was refused; empty for a delete.
+	Writer string
+	// Object that was to be written.
+	Object ObjectRef
+	// Reason is the cause, for humans, on one line.
+	Reason string
+	// Cause is the API server's answer; nil if the package itself refused the write.
+	Cause error
+	// Repeated reports that the write was refused before, waited, and was refused again, see Policy.ToldFrom.
+	Repeated bool
+}
+
+// News reports whether to report the refusal to the user: at once, or, if it usually passes by itself, after it was
+// repeated.
+func (e *Refusal) News() bool { return e.Repeated || !Policies()[e.Class].Passes }
+
+// Error implements error.
+func (e *Refusal) Error() string {
+	if e.Writer == "" {
+		return fmt.Sprintf("%s on deletion of %s: %s", e.Class, e.Object, e.Reason)
+	}
+	return fmt.Sprintf("%s of %s by %s: %s", e.Class, e.Object, e.Writer, e.Reason)
+}
+
+// Unwrap returns the API server's answer.
+func (e *Refusal) Unwrap() error { return e.Cause }
+
+// ConflictError is a refusal of class Conflict that names both sides.
+type ConflictError struct {
+	Refusal
+	// Fields in conflict, in the order of their paths; at least one.
+	Fields []FieldConflict
+}
+
+// FieldConflict is one contested field.
+type FieldConflict struct {
+	// Path of the field, such as .spec.replicas.
+	Path string
+	// Owners of the field, without the writer itself. Empty while the object that was read last does not show them.
+	Owners []ownership.Owner
+	// Removed reports that the intent removes the field, and wants no other value of it.
+	Removed bool
+}
+
+// names reports whether a field is one of the contested.
+func (e *ConflictError) names(path fieldpath.Path) bool {
+	text := path.String()
+	return slices.ContainsFunc(e.Fields, func(f FieldConflict) bool { return f.Path == text })
+}
+
+// Unwrap returns the refusal itself, so that errors.As finds *Refusal in a *ConflictError.
+func (e *ConflictError) Unwrap() error { return &e.Refusal }
+
+// ClassOf returns the class of an error of this package. It returns ClassTransient for any other error, and an empty
+// class for nil.
+func ClassOf(err error) Class {
+	if err == nil {
+		return ""
+	}
+	if refusal, ok := errors.AsType[*Refusal](err); ok {
+		return refusal.Class
+	}
+	return ClassTransient
 }

@@ -102,7 +102,10 @@ func (w *writer[L, A]) plan(req Request) (*Planned, error) {
 	if conflict, contested := errors.AsType[*ConflictError](p.Err); contested && len(conflict.Fields[0].Owners) > 0 && conflict.Fields[0].Owners[0].IsUnknown() {
 		p.unrecorded = []fieldpath.Path{w.target.Recorded.Path}
 		content, err := withoutPreconditions(req.Config)
-		p.Steps, m.failed = append(p.Steps, Step{Apply: content}), err // It would be accepted, so it is not sent.
+		if err != nil {
+			return nil, err
+		}
+		p.Steps = append(p.Steps, Step{Apply: content.Object}) // The API server would accept this apply, so the writer does not send it.
 	}
 	if m.failed != nil {
 		return nil, fmt.Errorf("what %s wants of %s cannot be merged: %w", w.manager.Name, req.Object, m.failed)
@@ -114,54 +117,6 @@ func (w *writer[L, A]) plan(req Request) (*Planned, error) {
 		}
 	}
 	return p, nil
-}
-
-// foresee returns the conflict that the API server would answer an apply with, if the object is disputed; nil for none. The API
-// server's own code finds it in the object that the apply is bound to, so the apply need not be sent. The API server decides
-// whatever else an apply may end with. An Excluded leaves out what is contested.
-func (w *writer[L, A]) foresee(a *attempt[L, A], config A) error {
-	if !a.disputed || a.Excluded != nil {
-		return nil
-	}
-	if _, err := w.mergeIntoLive(a.live, config); apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) {
-		return err
-	}
-	return nil
-}
-
-// mergeIntoLive returns a live object as the API server merges it when the writer applies a configuration.
-func (w *writer[L, A]) mergeIntoLive(live L, config A) (*unstructured.Unstructured, error) {
-	content, err := withoutPreconditions(config)
-	if err != nil {
-		return nil, err
-	}
-	object, err := encodedLive(live, content)
-	if err != nil {
-		return nil, err
-	}
-	return w.merge(object, content)
-}
-
-// merge is Merge for what the writer applies.
-func (w *writer[L, A]) merge(object *unstructured.Unstructured, content map[string]any) (*unstructured.Unstructured, error) {
-	empty, err := decoded(reflect.New(reflect.TypeFor[L]().Elem()).Interface())
-	if err != nil {
-		return nil, err
-	}
-	return oneVersion{empty}.merge(w.target.Schema, object, content, w.manager.Name, w.manager.Subresource)
-}
-
-// withoutPreconditions returns a configuration as it would be read from a request, without the version and UID that bind it to one
-// object.
-func withoutPreconditions(config any) (map[string]any, error) {
-	content, err := decoded(config)
-	if err != nil {
-		return nil, err
-	}
-	for _, precondition := range []string{"uid", "resourceVersion"} {
-		unstructured.RemoveNestedField(content, "metadata", precondition)
-	}
-	return content, nil
 }
 
 // memory stands in for the API server: it has one object, and merges into it what a writer sends.
@@ -179,11 +134,11 @@ func (m *memory[L, A]) store(req *Request) (err error) {
 	if req.Live == nil {
 		return nil
 	}
-	wanted, err := decoded(req.Config)
+	want, err := m.writer.intentOf(req)
 	if err != nil {
 		return err
 	}
-	if m.object, err = encodedLive(req.Live, wanted); err != nil {
+	if m.object, err = m.writer.decodedLive(req.Live, want); err != nil {
 		return err
 	}
 	req.Live, err = m.typed()
@@ -203,7 +158,7 @@ func (m *memory[L, A]) apply(_ context.Context, _ string, config A, _ metav1.App
 	if err != nil {
 		return live, err
 	}
-	m.steps = append(m.steps, Step{Apply: content})
+	m.steps = append(m.steps, Step{Apply: content.Object})
 	merged, err := m.writer.merge(m.object, content)
 	if err != nil {
 		if !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) {
@@ -223,4 +178,46 @@ func (m *memory[L, A]) edit(_ context.Context, _, _ string, patch []byte, _ meta
 		return live, err
 	}
 	return m.typed()
+}
+
+// foresee returns the conflict that the API server would answer an apply with, if the object is disputed; nil for none. The API
+// server's own code finds it in the object that the apply is bound to, so the apply need not be sent. The API server decides
+// whatever else an apply may end with. An Excluded leaves out what is contested.
+func (w *writer[L, A]) foresee(a *attempt[L, A], config A) error {
+	if !a.disputed || a.Excluded != nil {
+		return nil
+	}
+	want, err := withoutPreconditions(config)
+	if err != nil {
+		return err
+	}
+	object, err := w.decodedLive(a.live, config)
+	if err != nil {
+		return err
+	}
+	if _, err := w.merge(object, want); apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) {
+		return err
+	}
+	return nil
+}
+
+// merge is ownership.Merge for what the writer applies.
+func (w *writer[L, A]) merge(object, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	empty, err := decoded(reflect.New(reflect.TypeFor[L]().Elem()).Interface())
+	if err != nil {
+		return nil, err
+	}
+	return ownership.Merge(w.target.Schema, empty.Object, object, want, w.manager.Name, w.manager.Subresource)
+}
+
+// withoutPreconditions returns a configuration as it would be read from a request, without the version and UID that bind it to one
+// object.
+func withoutPreconditions(config any) (*unstructured.Unstructured, error) {
+	content, err := decoded(config)
+	if err != nil {
+		return nil, err
+	}
+	content.SetUID("")
+	content.SetResourceVersion("")
+	return content, nil
 }

@@ -314,7 +314,7 @@ func texts(paths []fieldpath.Path) (all []string) {
 	return all
 }
 
-// What cannot be planned is an error, and no panic.
+// Plan returns an error for an intent or an object that it cannot read, and does not panic.
 func TestPlanOfNonsense(t *testing.T) {
 	s := created(t, content, stamped, web("a:1"))
 	twice := web("a:1")

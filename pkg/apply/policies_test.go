@@ -21,7 +21,7 @@ import (
 // and in Policies alike is found too.
 func declaredClasses(t *testing.T) map[apply.Class]bool {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "errors.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "outcome.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,21 +65,13 @@ func TestEveryClassHasAPolicy(t *testing.T) {
 }
 
 func TestPoliciesAreComplete(t *testing.T) {
-	// What Prometheus' users like as a label's value.
+	// Values of labels in Prometheus are lower-case words.
 	label := regexp.MustCompile(`^[a-z]+$`)
 	outcomes := map[string]apply.Class{}
 	for class, policy := range apply.Policies() {
-		switch policy.Retry {
-		case apply.RetryOnChange, apply.RetrySoon, apply.RetryBackoff:
-		default:
-			t.Errorf("%s: retry %q", class, policy.Retry)
-		}
-		// No refusal but a conflict is for ever, and none is without a signal.
+		// Only a conflict is not retried after a wait.
 		if waits := policy.FirstWait > 0 && policy.FirstWait <= apply.LongestWait; waits != (class != apply.ClassConflict) {
 			t.Errorf("%s: the first wait is %s", class, policy.FirstWait)
-		}
-		if (policy.Retry == apply.RetryOnChange) != (class == apply.ClassConflict) {
-			t.Errorf("%s: retry %q", class, policy.Retry)
 		}
 		if !label.MatchString(policy.Outcome) {
 			t.Errorf("%s: outcome %q", class, policy.Outcome)

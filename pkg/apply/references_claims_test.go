@@ -60,7 +60,7 @@ func TestForgedReferences(t *testing.T) {
 	}
 }
 
-// A forged state of any length makes no refusal of any length.
+// The refusal because of a forged state is short, however long the forged text is.
 func TestForgedReferencesAreToldInBrief(t *testing.T) {
 	s := written(t)
 	s.told("config/idp=another/1@" + strings.Repeat("9", 100_000) + ",configmap/ca=ca/0@70")

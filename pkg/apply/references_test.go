@@ -239,7 +239,7 @@ func TestReferencesAreRecordedAsOne(t *testing.T) {
 	}
 }
 
-// A target without a key for them knows nothing of references.
+// A target without a key for references ignores them.
 func TestReferencesThatAreNotRecorded(t *testing.T) {
 	s := newStore(t, content, stamped)
 	want := func(image string) *configuration {
@@ -254,7 +254,7 @@ func TestReferencesThatAreNotRecorded(t *testing.T) {
 	}
 }
 
-// References that could not be read again are refused, before anything is sent.
+// References that the annotation could not record are refused before anything is sent.
 func TestReferencesThatCannotBeRecorded(t *testing.T) {
 	state := view()[0]
 	for name, spoil := range map[string]func(*apply.Reference){

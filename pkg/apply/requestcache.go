@@ -23,11 +23,12 @@ import (
 type requestCache struct {
 	clock clock.PassiveClock
 
-	mu sync.Mutex
-	// entries are few for an object, most often one: a slice of them takes a tenth of the memory of a map.
-	entries map[ObjectRef][]remembered
-	// excluded are the conflicts about fields left out of intents whose rest is written. There are few.
-	excluded map[place]*ConflictError
+	mu      sync.Mutex
+	entries map[place]entry
+	// conflicts are those that writers have met and that stand. There are few.
+	conflicts map[place]standingConflict
+	// writers are those that have entries.
+	writers map[string]bool
 	// disputed has the whole objects about which a writer is in dispute, see entry.isDisputed: at most mostDisputed.
 	disputed *lru.Cache
 }
@@ -36,21 +37,23 @@ type requestCache struct {
 // needed.
 const mostDisputed = 128
 
-// place is a writer's part of an object.
+// place is a writer's part of an object. excluded is set for a conflict that does not block the writer, because it leaves the contested
+// fields out.
 type place struct {
-	writer string
-	object ObjectRef
+	writer   string
+	object   ObjectRef
+	excluded bool
 }
 
-// remembered is the entry of one writer. There is one for each object of each MCPServer, so each is small.
-type remembered struct {
-	writer string
-	entry
+// standingConflict is a conflict, and the object and the claims in which it was found, as in entry.
+type standingConflict struct {
+	*ConflictError
+	object, claims uint64
 }
 
-// entry is the end of one write.
+// entry is the end of one write. There may be tens of thousands.
 type entry struct {
-	// object is that of identify; 0 when there was none.
+	// object identifies the object, see identify; 0 when it did not exist.
 	object uint64
 	// intent is what was to be written.
 	intent digest
@@ -74,25 +77,20 @@ type refused struct {
 	asked asked
 	// version is the resourceVersion that the write was bound to; empty for a creation.
 	version string
-	// conflict is the refusal itself, or the conflict before it that still stands, or about which nothing has been learned since. Nil
-	// for none.
-	conflict *ConflictError
-	// conflictClaims are the claims that conflict was found in, as in entry.claims.
-	conflictClaims uint64
 	// contested has the paths of a conflict's fields, as far as managers hold them.
 	contested []fieldpath.Path
 }
 
-// isDisputed reports whether a writer that ended its last write so is in conflict, or another client has changed what the writer
-// owned. A watch event that overtakes the answer to the writer's own apply looks like such a change.
-func (e *entry) isDisputed(object, settled uint64) bool {
+// isDisputed reports whether the writer is in conflict about an object, or another client has changed what the writer owned after its last
+// write. A watch event that overtakes the answer to the writer's own apply looks like such a change.
+func (e *entry) isDisputed(object, entryHash uint64) bool {
 	if e.object != object {
 		return false
 	}
 	if e.refused != nil {
 		return ClassOf(e.refused.err) == ClassConflict
 	}
-	return e.claims != settled
+	return e.claims != entryHash
 }
 
 // asked is what a request asks for besides its intent, as far as it changes what is sent.
@@ -107,20 +105,20 @@ func (r *refused) left(now time.Time) time.Duration {
 }
 
 // after completes a refusal that follows on another one of the same write, nil for none: whether it is repeated, and how
-// long it stands. An attempt before the end of a wait, after a change or another pass, neither prolongs the wait nor
-// repeats the refusal; so no event drives the waits up. One that comes long after the wait is a first one: what ended in between
-// need not have been seen. fresh reports that it begins a wait.
+// long it stands. A refusal before the end of a wait, after a change or in another pass, neither prolongs the wait nor counts as repeated,
+// so events do not make the waits longer. A refusal long after the wait counts as the first: the obstacle may have ended in between,
+// without an attempt that found it gone. fresh reports that the refusal begins a wait.
 func (r *refused) after(before *refused, now time.Time) (fresh bool) {
 	refusal, ok := errors.AsType[*Refusal](r.err)
 	if !ok {
 		return true
 	}
 	policy := Policies()[refusal.Class]
-	if policy.Retry == RetryOnChange {
+	if policy.FirstWait == 0 {
 		return true
 	}
 	r.wait = policy.FirstWait
-	// A busy controller is late by more than a short wait, but not by the longest one.
+	// A busy controller may try again later than a short wait asks, but not later by the longest wait.
 	if before != nil && !before.until.IsZero() && !now.After(before.until.Add(LongestWait)) {
 		last, _ := errors.AsType[*Refusal](before.err)
 		switch waits := now.Before(before.until); {
@@ -153,7 +151,10 @@ var seed = maphash.MakeSeed()
 func identify(uid types.UID) uint64 { return maphash.String(seed, string(uid)) | 1 }
 
 func newRequestCache(clock clock.PassiveClock) *requestCache {
-	return &requestCache{clock: clock, entries: map[ObjectRef][]remembered{}, excluded: map[place]*ConflictError{}, disputed: lru.New(mostDisputed)}
+	return &requestCache{
+		clock:   clock,
+		entries: map[place]entry{}, conflicts: map[place]standingConflict{}, writers: map[string]bool{}, disputed: lru.New(mostDisputed),
+	}
 }
 
 // noteExcluded remembers a conflict about the fields that are left out, or that there is none. It reports whether there is one
@@ -161,13 +162,14 @@ func newRequestCache(clock clock.PassiveClock) *requestCache {
 func (m *requestCache) noteExcluded(writer string, ref ObjectRef, conflict *ConflictError) (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	at := place{writer, ref, true}
 	if conflict == nil {
-		delete(m.excluded, place{writer, ref})
+		delete(m.conflicts, at)
 		return false
 	}
-	before := m.excluded[place{writer, ref}]
-	m.excluded[place{writer, ref}] = conflict
-	return before == nil || !slices.EqualFunc(before.Fields, conflict.Fields, func(a, b FieldConflict) bool {
+	before, known := m.conflicts[at]
+	m.conflicts[at] = standingConflict{ConflictError: conflict}
+	return !known || !slices.EqualFunc(before.Fields, conflict.Fields, func(a, b FieldConflict) bool {
 		return a.Path == b.Path && slices.Equal(a.Owners, b.Owners)
 	})
 }
@@ -176,88 +178,70 @@ func (m *requestCache) noteExcluded(writer string, ref ObjectRef, conflict *Conf
 func (m *requestCache) recall(writer string, ref ObjectRef) entry {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if i := m.find(writer, ref); i >= 0 {
-		return m.entries[ref][i].entry
-	}
-	return entry{}
+	return m.entries[place{writer, ref, false}]
 }
 
+// remember replaces what is remembered. A success ends the conflict of the writer.
 func (m *requestCache) remember(writer string, ref ObjectRef, what entry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if i := m.find(writer, ref); i >= 0 {
-		m.entries[ref][i].entry = what
-		return
+	at := place{writer, ref, false}
+	if what.refused == nil {
+		delete(m.conflicts, at)
 	}
-	m.entries[ref] = append(m.entries[ref], remembered{writer, what})
+	m.entries[at], m.writers[writer] = what, true
 }
 
-// refuse remembers a refusal and begins, or continues, its wait. fresh reports that it was not remembered already.
+// refuse remembers a refusal and begins, or continues, its wait. fresh reports that it was not remembered already. untaken is the conflict
+// that stands because the edit that was to take its fields is refused, nil for none.
 //
 // began is what was remembered when the attempt began, the zero entry for nothing. An attempt to take contested fields is refused
 // twice: with the conflict, which has no wait, and then for the reason why the fields cannot be taken. The latter follows on the
 // refusal that the attempt before it ended with; otherwise it would begin again each time, and never wait any longer.
-func (m *requestCache) refuse(writer string, ref ObjectRef, what, began entry) (fresh bool) {
+func (m *requestCache) refuse(writer string, ref ObjectRef, what, began entry, untaken *ConflictError) (fresh bool) {
 	var before *refused
 	last := m.recall(writer, ref)
-	// Two owners may want a name that is free, with an intent each. Their attempts share a wait, which would never grow otherwise.
+	// Two sources may each have an intent for an object that does not exist. Their attempts share one wait; otherwise the attempt of one
+	// would begin the wait of the other anew each time.
 	if last.object == what.object && (last.intent == what.intent || what.object == 0) {
 		before = last.refused
 	}
 	if before != nil && before.until.IsZero() && began.object == what.object && began.intent == what.intent && began.refused != nil {
 		before = began.refused
 	}
-	if conflict, contested := errors.AsType[*ConflictError](what.refused.err); contested {
-		what.refused.conflict = conflict
-	}
-	what.refused.conflictClaims = what.claims
-	if what.refused.conflict == nil && last.object == what.object && last.refused != nil && saysNothingOfFields(what.refused.err) {
-		what.refused.conflict, what.refused.conflictClaims = last.refused.conflict, last.refused.conflictClaims
-	}
 	fresh = what.refused.after(before, m.clock.Now())
 	m.remember(writer, ref, what)
-	return fresh
-}
 
-// saysNothingOfFields reports whether a write may be in conflict although it was refused for another reason.
-func saysNothingOfFields(refusal error) bool {
-	class := ClassOf(refusal)
-	return Policies()[class].Passes || class == ClassForbidden
-}
-
-// review returns the conflict in which a writer is, if the object and its claims are those that it was found in, and forgets how the
-// writer's last write ended if they are not. known reports whether there was one.
-func (m *requestCache) review(writer string, ref ObjectRef, object, claims uint64) (conflict *ConflictError, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	i := m.find(writer, ref)
-	if i < 0 {
-		return nil, false
+	conflict, contested := errors.AsType[*ConflictError](what.refused.err)
+	if !contested {
+		conflict = untaken
 	}
-	last := &m.entries[ref][i].entry
-	switch {
-	case last.refused == nil || last.refused.conflict == nil:
-		return nil, true
-	case last.object != object || last.refused.conflictClaims != claims:
-		*last = entry{}
-		return nil, true
+	// After a refusal for another reason, which is over in a moment or is about rights, the writer may still be in conflict.
+	class := ClassOf(what.refused.err)
+	if at := (place{writer, ref, false}); conflict != nil {
+		m.conflicts[at] = standingConflict{conflict, what.object, what.claims}
+	} else if last.object != what.object || !Policies()[class].Passes && class != ClassForbidden {
+		delete(m.conflicts, at)
 	}
-	return last.refused.conflict, true
+	return fresh
 }
 
 func (m *requestCache) forget(writer string, ref ObjectRef) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if i := m.find(writer, ref); i >= 0 {
-		m.entries[ref] = slices.Delete(m.entries[ref], i, i+1)
-	}
+	delete(m.entries, place{writer, ref, false})
+	delete(m.conflicts, place{writer, ref, false})
 }
 
 func (m *requestCache) forgetObject(ref ObjectRef) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.entries, ref)
-	maps.DeleteFunc(m.excluded, func(at place, _ *ConflictError) bool { return at.object == ref })
+	for writer := range m.writers {
+		delete(m.entries, place{writer, ref, false})
+	}
+	maps.DeleteFunc(m.conflicts, func(at place, _ standingConflict) bool { return at.object == ref })
 	m.disputed.Remove(ref)
 }
 
@@ -270,25 +254,41 @@ func (m *requestCache) kept(ref ObjectRef, state metav1.Object) metav1.Object {
 	return nil
 }
 
-// conflicts returns the standing conflicts: refusals, and those for which fields are left out.
-func (m *requestCache) conflicts() []*ConflictError {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var standing []*ConflictError
-	for _, entries := range m.entries {
-		for i := range entries {
-			if r := entries[i].refused; r != nil && r.conflict != nil {
-				standing = append(standing, r.conflict)
-			}
-		}
+// Conflicts returns the conflicts that stand.
+func (a *Applier) Conflicts() (all []*ConflictError) {
+	a.requests.mu.Lock()
+	defer a.requests.mu.Unlock()
+	for _, c := range a.requests.conflicts {
+		all = append(all, c.ConflictError)
 	}
-	for _, conflict := range m.excluded {
-		standing = append(standing, conflict)
-	}
-	return standing
+	return all
 }
 
-// find returns the place of a writer's entry of an object, or -1.
-func (m *requestCache) find(writer string, ref ObjectRef) int {
-	return slices.IndexFunc(m.entries[ref], func(r remembered) bool { return r.writer == writer })
+// StandingConflict returns the conflict in which a writer is about an object; nil for none. The conflict stands while a later write has no
+// answer.
+func (a *Applier) StandingConflict(writer string, ref ObjectRef) *ConflictError {
+	a.requests.mu.Lock()
+	defer a.requests.mu.Unlock()
+	return a.requests.conflicts[place{writer, ref, false}].ConflictError
+}
+
+// ReviewConflict is StandingConflict for a writer that makes no attempt to write an object, whose state is as given; nil for an object
+// that does not exist. It forgets a conflict that may have ended since, as only an attempt can find out: the object, the managers that
+// own its fields, or its values have changed. known is false if the applier has made no attempt at all.
+func (a *Applier) ReviewConflict(writer string, ref ObjectRef, state *State) (conflict *ConflictError, known bool) {
+	var object, claims uint64
+	if state != nil {
+		object, claims = identify(state.Object.GetUID()), state.entriesHash
+	}
+	m, at := a.requests, place{writer, ref, false}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, known = m.entries[at]
+	found, contested := m.conflicts[at]
+	if known && contested && (found.object != object || found.claims != claims) {
+		m.entries[at] = entry{}
+		delete(m.conflicts, at)
+		return nil, true
+	}
+	return found.ConflictError, known || state == nil
 }

@@ -77,7 +77,7 @@ func TestRestoreFromACopy(t *testing.T) {
 	}
 }
 
-// Who was never there has lost nothing.
+// An object without the marker is not taken for one whose claim was lost.
 func TestNothingIsRestoredWithoutAMark(t *testing.T) {
 	s := created(t, content, stamped, web("a:1"))
 	delete(s.stored.Annotations, sourceAnnotation)
@@ -96,7 +96,7 @@ func marking(to *target) {
 
 func signed() *configuration { return appsv1ac.Deployment("web", namespace).WithFinalizers("x.io/f") }
 
-// A finalizer that somebody else came to own too, such as a tool that applies whole objects, does not stay for that.
+// The writer removes its finalizer although another manager, such as a tool that applies whole objects, has come to own it too.
 func TestLettingGoOfWhatOthersOwnToo(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare  func(*testing.T, *store)

@@ -130,7 +130,7 @@ func (s *server) apply(_ context.Context, namespace string, config *configuratio
 	if err != nil {
 		s.t.Errorf("the body cannot be encoded: %v", err)
 	}
-	// Above all: not forced.
+	// No apply is forced.
 	if diff := cmp.Diff(metav1.ApplyOptions{FieldManager: options.FieldManager}, options); diff != "" {
 		s.t.Errorf("the apply has more options than its manager (-want +got):\n%s", diff)
 	}

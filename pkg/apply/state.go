@@ -20,22 +20,22 @@ type State struct {
 	// have their fields.
 	Object metav1.Object
 
-	// standing is that of ownership.EntriesHash.
-	standing uint64
+	// entriesHash is that of ownership.EntriesHash.
+	entriesHash uint64
 	// damaged reports that the managedFields are to be repaired, see ownership.Repair.
 	damaged bool
 	claims  []claimState
-	// succeeding are the writers for which isDue. There are none but after an upgrade to a release in which a writer has another
-	// name or claim.
+	// succeeding are the writers for which Writer.isDue holds: some only after an upgrade to a release in which a writer has another name or
+	// claim.
 	succeeding []string
 }
 
 // claimState is what one writer owns of an object.
 type claimState struct {
 	writer string
-	// settled is that of ownership.EntryHash.
-	settled uint64
-	// owned is the digest of an intent that would change nothing. It is zero when no intent would: the entry names a field
+	// entryHash is that of ownership.EntryHash.
+	entryHash uint64
+	// owned is the digest of an intent that would change nothing. It is zero if there is no such intent, because the writer owns a field
 	// that the object does not have.
 	owned digest
 	// sourced and referenced report that the annotations Target.Source and Target.References are among what is owned.
@@ -47,7 +47,7 @@ type claimState struct {
 }
 
 // EntriesHash returns a fingerprint of the owners of the object's fields, see ownership.EntriesHash.
-func (s *State) EntriesHash() uint64 { return s.standing }
+func (s *State) EntriesHash() uint64 { return s.entriesHash }
 
 func (s *State) claim(writer string) *claimState {
 	for i := range s.claims {
@@ -58,16 +58,16 @@ func (s *State) claim(writer string) *claimState {
 	return nil
 }
 
-// Reduce returns the state of an object for these writers, without State.Object. Before is the earlier state, or nil.
+// Reduce returns the state of an object for these writers, without State.Object. before is the earlier state, or nil.
 // Reduce does not compute again what has not changed since, or what one of this applier's own writes has left. The applier
 // keeps the object itself, which must not be modified, while a writer is in conflict about it, or when another client has
 // changed what a writer owned.
 func (a *Applier) Reduce(ref ObjectRef, live metav1.Object, before *State, writers ...Writer) *State {
-	now := &State{standing: ownership.EntriesHash(live, "")}
+	now := &State{entriesHash: ownership.EntriesHash(live, "")}
 	if before != nil && before.Object.GetUID() != live.GetUID() {
 		before = nil
 	}
-	if before != nil && before.standing == now.standing {
+	if before != nil && before.entriesHash == now.entriesHash {
 		now.damaged = before.damaged
 	} else {
 		repair, err := ownership.Repair(live)
@@ -76,11 +76,11 @@ func (a *Applier) Reduce(ref ObjectRef, live metav1.Object, before *State, write
 	disputed := false
 	for _, w := range writers {
 		last := a.requests.recall(w.Name(), ref)
-		claim, owns := w.reduce(&last, live, before, now.damaged)
-		if owns {
-			now.claims = append(now.claims, claim)
+		hash := uint64(0)
+		if claim := w.reduce(&last, live, before, now.damaged); claim != nil {
+			now.claims, hash = append(now.claims, *claim), claim.entryHash
 		}
-		disputed = disputed || last.isDisputed(identify(live.GetUID()), claim.settled)
+		disputed = disputed || last.isDisputed(identify(live.GetUID()), hash)
 		if w.isDue(live) {
 			now.succeeding = append(now.succeeding, w.Name())
 		}
@@ -93,19 +93,20 @@ func (a *Applier) Reduce(ref ObjectRef, live metav1.Object, before *State, write
 	return now
 }
 
-func (w *writer[L, A]) reduce(last *entry, object metav1.Object, before *State, damaged bool) (now claimState, owns bool) {
+// reduce is Writer.reduce.
+func (w *writer[L, A]) reduce(last *entry, object metav1.Object, before *State, damaged bool) *claimState {
 	live, ok := object.(L)
 	entry := ownership.ApplyEntry(object, w.manager.Name, w.manager.Subresource)
 	if !ok || entry == nil {
-		return now, false
+		return nil
 	}
-	now = claimState{writer: w.manager.Name, settled: ownership.EntryHash(live, w.manager.Name, w.manager.Subresource)}
+	now := &claimState{writer: w.manager.Name, entryHash: ownership.EntryHash(live, w.manager.Name, w.manager.Subresource)}
 	if damaged {
-		return now, true // What it owns cannot be worked out before that is repaired.
+		return now // What it owns cannot be worked out before the managedFields are repaired.
 	}
 	if before != nil && !before.damaged {
-		if known := before.claim(now.writer); known != nil && known.settled == now.settled {
-			return *known, true
+		if known := before.claim(now.writer); known != nil && known.entryHash == now.entryHash {
+			return known
 		}
 	}
 	if entry.FieldsV1 != nil {
@@ -116,28 +117,41 @@ func (w *writer[L, A]) reduce(last *entry, object metav1.Object, before *State, 
 			now.recorded = live.GetAnnotations()[key]
 		}
 	}
-	if last.refused == nil && last.object == identify(live.GetUID()) && last.claims == now.settled {
+	if last.refused == nil && last.object == identify(live.GetUID()) && last.claims == now.entryHash {
 		now.owned, now.kept = last.owned, last.kept
-		return now, true
+		return now
 	}
 	owned, err := w.target.Extract(live, w.manager.Name)
 	if err != nil {
-		return now, true
+		return now
 	}
-	now.kept = w.keep(owned)
+	if w.target.Keep != nil {
+		now.kept = w.target.Keep(owned)
+	}
 	w.dropStamps(owned)
 	if rendered, err := marshal(owned); err == nil {
 		now.owned = digestOf(rendered)
 	}
-	return now, true
+	return now
 }
 
-// keep returns the owned values that may be preserved.
-func (w *writer[L, A]) keep(owned A) any {
-	if w.target.Keep == nil {
-		return nil
+// owns reports whether the writer owns something of the object.
+func (w *writer[L, A]) owns(a *attempt[L, A]) bool {
+	if !a.whole {
+		return a.State.claim(w.manager.Name) != nil
 	}
-	return w.target.Keep(owned)
+	return ownership.ApplyEntry(a.live, w.manager.Name, w.manager.Subresource) != nil
+}
+
+// entryHash returns ownership.EntryHash of the writer's entry of the object; 0 for none.
+func (w *writer[L, A]) entryHash(a *attempt[L, A]) uint64 {
+	if a.whole {
+		return ownership.EntryHash(a.live, w.manager.Name, w.manager.Subresource)
+	}
+	if claim := a.State.claim(w.manager.Name); claim != nil {
+		return claim.entryHash
+	}
+	return 0
 }
 
 // read reads the object of an attempt that has its state only, unless it is kept as disputed. Its status may be a later one; an
@@ -146,61 +160,23 @@ func (w *writer[L, A]) read(ctx context.Context, a *attempt[L, A]) error {
 	if a.whole || a.State == nil {
 		return nil
 	}
-	if live, ok := a.kept.(L); ok {
-		a.live, a.whole, a.out.Live = live, true, live
-		return nil
-	}
 	known := a.State.Object
+	if a.disputed {
+		if live, ok := a.requests.kept(a.Object, known).(L); ok {
+			a.live, a.whole, a.out.Live = live, true, live
+			return nil
+		}
+	}
 	found, err := read(ctx, w.manager, a.Object, known, a.Load)
 	if err != nil && !IsAbsent(err) {
 		return classify(err, w.manager, a.Object, known)
 	}
 	live, ok := found.(L)
-	if err != nil || !ok || !found.GetDeletionTimestamp().Equal(known.GetDeletionTimestamp()) || ownership.EntriesHash(found, "") != a.State.standing {
+	if err != nil || !ok || !found.GetDeletionTimestamp().Equal(known.GetDeletionTimestamp()) || ownership.EntriesHash(found, "") != a.State.entriesHash {
 		return &Refusal{Class: ClassMoved, Writer: w.manager.Name, Object: a.Object, Reason: "it has changed since Freehold read it"}
 	}
 	a.live, a.whole, a.out.Live = live, true, found
 	return nil
-}
-
-// unchanged reports whether the object is as the intent wants it, and completes the intent if it is not. Where the state does
-// not show that, ownership is to be edited, or the object is disputed, the object has to be read.
-func (w *writer[L, A]) unchanged(a *attempt[L, A]) (same, hasToBeRead bool, err error) {
-	claim := a.State.claim(w.manager.Name)
-	switch {
-	case a.Inherit != nil, a.State.damaged, a.Confirm, a.LetGo, w.succeeding(a):
-		return false, true, nil
-	case claim == nil && w.hasMarker(a.out.Live):
-		return false, true, nil
-	case claim == nil && a.empty:
-		return true, false, nil
-	case claim == nil && a.disputed:
-		return false, true, nil
-	case claim == nil:
-		w.stamp(a.want, a.Source)
-		return false, false, nil
-	}
-	if same, err = w.ownsWanted(a, claim); err != nil {
-		return false, false, err
-	}
-	if same && (claim.sourced || w.target.Source == "") && (claim.referenced || len(a.Source.References) == 0) &&
-		claim.recorded == w.target.Recorded.in(a.want) && w.rightlyStamped(a) {
-		return true, false, nil
-	}
-	if a.disputed || !same && (a.Yield != nil || len(a.Unset) > 0) {
-		return false, true, nil
-	}
-	w.stamp(a.want, a.Source)
-	return false, false, nil
-}
-
-// ownsWanted reports whether the writer owns the wanted configuration, if need be with the values that may be preserved.
-func (w *writer[L, A]) ownsWanted(a *attempt[L, A], claim *claimState) (bool, error) {
-	if claim.owned == a.digest {
-		return true, nil
-	}
-	err := w.preserve(a, claim.kept)
-	return err == nil && claim.owned == a.digest, err
 }
 
 // hasMarker reports whether an object has the writer's ownership marker: the source annotation, or the one that the target names.

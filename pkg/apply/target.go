@@ -5,6 +5,7 @@ package apply
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 )
 
 // Configuration has the methods of a generated apply configuration of an object.
@@ -40,13 +43,9 @@ type Target[L metav1.Object, A Configuration[A]] struct {
 	// Keep, if set, returns the part of the owned fields that Request.Preserve needs. It must be a pure function of its
 	// argument, and its result must not be modified.
 	Keep func(owned A) any
-	// Source is the key of the annotation that records what an intent was rendered from, such as example.com/source. With
-	// it, writes from an older generation are held back. Empty for none.
-	Source string
-	// References is the key of a second annotation, such as example.com/references, that records the states of the
-	// objects that the intent's source refers to. With it, writes from an older state of one of them are held back.
-	// Intents without references do not get it. Empty for none: Source.References are ignored.
-	References string
+	// Source is the key of the annotation that records the source of an intent, such as example.com/source. References is the key of the
+	// annotation that records its references, if there are any. With them, writes from an older view are held back. Empty for none.
+	Source, References string
 	// Recorded is a number that another client can set without a trace in managedFields; the zero value for none.
 	Recorded Recorded
 	// Unions, if set, returns the unions of an object of which a configuration sets an alternative. A writer removes the other
@@ -54,12 +53,10 @@ type Target[L metav1.Object, A Configuration[A]] struct {
 	// server refuses a configuration as invalid and there may be some: to find that out, it passes no live object. The live object
 	// must not be modified.
 	Unions func(config A, live L) []Union
-	// OwnershipMarker is a field that only the manager writes. An object that has it although the manager owns nothing
-	// was written by the manager, which has lost its claim since. A target with a source needs none: it has the
-	// annotation.
+	// OwnershipMarker is a field that only the manager writes, and HasMarker reports whether an object has it. If the manager owns nothing
+	// of such an object, it has lost its claim. A target with a source needs neither: the annotation is its marker.
 	OwnershipMarker fieldpath.Path
-	// HasMarker reports whether an object has the marker.
-	HasMarker func(live L) bool
+	HasMarker       func(live L) bool
 }
 
 // Recorded is a number that the writer records in an annotation while it sets it. Another number that no manager owns was then set by
@@ -130,9 +127,8 @@ type Client[L, A any] interface {
 // the generated NewTypeConverter for a scheme that has the kind. Editor is the field manager that edits managedFields; it
 // must be the same for all writers of an object, and owns nothing.
 //
-// The edits use the real clock, and the target has neither a source nor a marker. Set Target.Source, so that writes from
-// an older view are held back and a lost claim is restored, and Target.References if intents refer to other objects. For
-// a subresource, set Target.Apply and Target.Extract to the client's and the kind's functions for it.
+// Set Target.Source, so that writes from an older view are held back and a lost claim is restored, and Target.References if intents refer
+// to other objects. For a subresource, set Target.Apply and Target.Extract to the client's and the kind's functions for it.
 func NewTarget[C Client[L, A], L metav1.Object, A Configuration[A]](
 	client func(namespace string) C, extract func(live L, manager string) (A, error), schema managedfields.TypeConverter, editor string,
 ) Target[L, A] {
@@ -149,3 +145,58 @@ func NewTarget[C Client[L, A], L metav1.Object, A Configuration[A]](
 		},
 	}
 }
+
+// Writer writes the intents of one field manager to the objects of one kind.
+type Writer interface {
+	// Name of the field manager.
+	Name() string
+	// sync brings one object in line with an intent.
+	sync(ctx context.Context, requests *requestCache, req Request) Outcome
+	// isDue reports whether a part of a live object is to pass to the writer from a former manager of its claim, or from the writer
+	// to the one that claims it now.
+	isDue(live metav1.Object) bool
+	// reduce returns what the writer owns of an object; nil for nothing. last is the end of its last write.
+	reduce(last *entry, live metav1.Object, before *State, damaged bool) *claimState
+	// exclude, heldAlone and takeHeld are about what other managers hold within the writer's claim, see Exclude.
+	exclude(req Request, whole func(path fieldpath.Path) fieldpath.Path) (*Excluded, error)
+	heldAlone(req Request) ([]FieldConflict, error)
+	takeHeld(ctx context.Context, requests *requestCache, req Request) Outcome
+	// rehearse finds what Applier.Unchanged and Applier.LastRefusal return.
+	rehearse(requests *requestCache, req Request) rehearsal
+	// plan is Plan.
+	plan(req Request) (*Planned, error)
+}
+
+type writer[L metav1.Object, A Configuration[A]] struct {
+	manager fieldmanager.Writer
+	target  Target[L, A]
+	// successions are those that concern the writer.
+	successions []succession
+}
+
+// NewWriter returns the writer of a registered field manager. It fails if the registry does not know the manager for that
+// kind, because an unregistered manager has no claim and must not write.
+func NewWriter[L metav1.Object, A Configuration[A]](
+	registry *fieldmanager.Registry, manager fieldmanager.Writer, target Target[L, A],
+) (Writer, error) {
+	if _, ok := registry.Writer(manager.Name, manager.Kind, manager.Subresource); !ok {
+		return nil, fmt.Errorf("field manager %q is not registered for %s", manager.Name, manager.Kind)
+	}
+	if key := target.Source; key != "" {
+		target.OwnershipMarker = fieldmanager.Path("metadata", "annotations", key)
+	}
+	return &writer[L, A]{manager: manager, target: target, successions: successionsOf(registry, manager)}, nil
+}
+
+// MustNewWriter is NewWriter for managers that are fixed in the program: it panics if NewWriter fails.
+func MustNewWriter[L metav1.Object, A Configuration[A]](
+	registry *fieldmanager.Registry, manager fieldmanager.Writer, target Target[L, A],
+) Writer {
+	w, err := NewWriter(registry, manager, target)
+	if err != nil {
+		panic(err)
+	}
+	return w
+}
+
+func (w *writer[L, A]) Name() string { return w.manager.Name }

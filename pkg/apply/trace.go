@@ -13,7 +13,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
@@ -25,39 +24,23 @@ const instrumentation = "github.com/freehold-dev/freehold/pkg/apply"
 // Names of the spans. Each request that is sent has one span. It is a child of the span in the context of Applier.Sync or
 // Applier.Delete; if there is none, or it is not recorded, no span is made.
 const (
-	// SpanApply is an apply.
-	SpanApply = "apply"
-	// SpanEdit is an edit of managedFields.
-	SpanEdit = "edit managedFields"
-	// SpanDelete is a delete.
+	SpanApply  = "apply"
+	SpanEdit   = "edit managedFields"
 	SpanDelete = "delete"
-	// SpanGet is a read: of an object of which the caller passed only the State, or by Read.
-	SpanGet = "get"
+	SpanGet    = "get" // of an object of which the caller passed only the State, or by Read
 )
 
-// Attributes of these spans.
 const (
-	// AttributeNamespace is the namespace of the object.
+	// AttributeNamespace is the namespace of the object of a span.
 	AttributeNamespace = attribute.Key("k8s.namespace.name")
-	// AttributeObject is the object, as in statefulset.apps/name.
-	AttributeObject = attribute.Key("freehold.object")
-	// AttributeKind is the kind of the object, as in StatefulSet.
-	AttributeKind = attribute.Key("freehold.kind")
-	// AttributeWriter is the field manager that the request is for. A delete has none, nor has a read that no write is waiting for.
-	AttributeWriter = attribute.Key("freehold.writer")
 	// AttributeOutcome is created, applied, claimed, deleted or read, or for a refusal the outcome of its class, see Policy.
 	AttributeOutcome = attribute.Key("freehold.outcome")
-	// AttributeCode is the HTTP status of a refusal; it is absent if the API server has not answered.
-	AttributeCode = attribute.Key("http.response.status_code")
-	// AttributeResourceVersion is the resourceVersion of the object after the request, or as it was read.
-	AttributeResourceVersion = attribute.Key("freehold.resource_version")
-)
 
-// outcomeDeleted is the outcome of a delete that was accepted, outcomeRead that of a read. Those of other requests are their
-// actions.
-const (
-	outcomeDeleted = "deleted"
-	outcomeRead    = "read"
+	attributeObject          = attribute.Key("freehold.object")           // as in statefulset.apps/name
+	attributeKind            = attribute.Key("freehold.kind")             // as in StatefulSet
+	attributeWriter          = attribute.Key("freehold.writer")           // of an apply or an edit, or of a read that one waits for
+	attributeCode            = attribute.Key("http.response.status_code") // of a refusal, if the API server has answered
+	attributeResourceVersion = attribute.Key("freehold.resource_version") // after the request, or as it was read
 )
 
 // startSpan starts the span of a request. The span is nil where no tracer records it, so that this costs nothing.
@@ -67,10 +50,10 @@ func startSpan(ctx context.Context, name, writer string, ref ObjectRef) (context
 		return ctx, nil
 	}
 	attributes := []attribute.KeyValue{
-		AttributeNamespace.String(ref.Namespace), AttributeObject.String(ref.String()), AttributeKind.String(ref.Kind.Kind),
+		AttributeNamespace.String(ref.Namespace), attributeObject.String(ref.String()), attributeKind.String(ref.Kind.Kind),
 	}
 	if writer != "" {
-		attributes = append(attributes, AttributeWriter.String(writer))
+		attributes = append(attributes, attributeWriter.String(writer))
 	}
 	return parent.TracerProvider().Tracer(instrumentation).Start(ctx, name,
 		trace.WithSpanKind(trace.SpanKindClient), trace.WithAttributes(attributes...))
@@ -88,31 +71,26 @@ func read(
 	ctx, span := startSpan(ctx, SpanGet, by.Name, ref)
 	found, err := load(ctx)
 	if err != nil {
-		endRefused(span, classify(err, by, ref, known))
+		endSpan(span, "", "", classify(err, by, ref, known))
 		return found, err
 	}
-	endAccepted(span, outcomeRead, found.GetResourceVersion())
+	endSpan(span, "read", found.GetResourceVersion(), nil)
 	return found, nil
 }
 
-// endAccepted ends the span of a request that was accepted. A delete has no resourceVersion.
-func endAccepted(span trace.Span, outcome, resourceVersion string) {
+// endSpan ends the span of a request: one that was accepted, or one that was refused. A delete has no resourceVersion.
+func endSpan(span trace.Span, outcome, resourceVersion string, refusal error) {
 	if span == nil {
 		return
 	}
-	span.SetAttributes(AttributeOutcome.String(strings.ToLower(outcome)))
+	if refusal != nil {
+		RecordRefusal(span, refusal)
+	} else {
+		span.SetAttributes(AttributeOutcome.String(strings.ToLower(outcome)))
+	}
 	if resourceVersion != "" {
-		span.SetAttributes(AttributeResourceVersion.String(resourceVersion))
+		span.SetAttributes(attributeResourceVersion.String(resourceVersion))
 	}
-	span.End()
-}
-
-// endRefused ends the span of a request that was refused.
-func endRefused(span trace.Span, refusal error) {
-	if span == nil {
-		return
-	}
-	RecordRefusal(span, refusal)
 	span.End()
 }
 
@@ -120,9 +98,8 @@ func endRefused(span trace.Span, refusal error) {
 // description that has no value of a field, see Brief.
 func RecordRefusal(span trace.Span, refusal error) {
 	span.SetAttributes(AttributeOutcome.String(Policies()[ClassOf(refusal)].Outcome))
-	var answer apierrors.APIStatus
-	if errors.As(refusal, &answer) {
-		span.SetAttributes(AttributeCode.Int(int(answer.Status().Code)))
+	if status, answered := statusOf(refusal); answered {
+		span.SetAttributes(attributeCode.Int(int(status.Code)))
 	}
 	span.SetStatus(codes.Error, Brief(refusal))
 }
@@ -149,11 +126,10 @@ func Brief(refusal error) string {
 		}
 		return brief
 	}
-	var answer apierrors.APIStatus
-	if !errors.As(refusal, &answer) {
+	status, answered := statusOf(refusal)
+	if !answered {
 		return brief
 	}
-	status := answer.Status()
 	brief += fmt.Sprintf(": %d %s", status.Code, http.StatusText(int(status.Code)))
 	if status.Details == nil {
 		return brief

@@ -18,8 +18,8 @@ func TestNoSpan(t *testing.T) {
 	for name, ctx := range map[string]context.Context{"no trace": t.Context(), "a trace that is not sampled": unsampled} {
 		allocations := testing.AllocsPerRun(100, func() {
 			inner, span := startSpan(ctx, SpanApply, "writer", ObjectRef{})
-			endAccepted(span, string(ActionApplied), "1")
-			endRefused(span, nil)
+			endSpan(span, string(ActionApplied), "1", nil)
+			endSpan(span, "", "", nil)
 			if span != nil || inner != ctx {
 				t.Fatalf("%s: a span was made", name)
 			}

@@ -19,49 +19,49 @@ import (
 // though clients send JSON: it refuses a body with a character such as U+007F, and stores U+0085 as a space, so that what a
 // manager owns would differ from what it wants for ever. The transport escapes such characters, and leaves all other requests as
 // they are. Wrap the configuration of every client that a Writer sends with: config.Wrap(apply.Transport).
-func Transport(next http.RoundTripper) http.RoundTripper { return applies{next} }
-
-type applies struct{ next http.RoundTripper }
-
-// WrappedRoundTripper lets client-go find what is below.
-func (a applies) WrappedRoundTripper() http.RoundTripper { return a.next }
-
-// RoundTrip implements http.RoundTripper.
-func (a applies) RoundTrip(request *http.Request) (*http.Response, error) {
-	kind, _, err := mime.ParseMediaType(request.Header.Get("Content-Type"))
-	if err != nil || kind != string(types.ApplyYAMLPatchType) || request.Body == nil {
-		return a.next.RoundTrip(request)
-	}
-	body, err := io.ReadAll(request.Body)
-	if closing := request.Body.Close(); err == nil {
-		err = closing
-	}
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the body of an apply: %w", err)
-	}
-	body = yamlsafe.Escape(body)
-	request = request.Clone(request.Context())
-	request.ContentLength = int64(len(body))
-	request.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-	request.Body, _ = request.GetBody()
-	return a.next.RoundTrip(request)
+func Transport(next http.RoundTripper) http.RoundTripper {
+	return transport{next, func(request *http.Request) (*http.Response, error) {
+		kind, _, err := mime.ParseMediaType(request.Header.Get("Content-Type"))
+		if err != nil || kind != string(types.ApplyYAMLPatchType) || request.Body == nil {
+			return next.RoundTrip(request)
+		}
+		body, err := io.ReadAll(request.Body)
+		if closing := request.Body.Close(); err == nil {
+			err = closing
+		}
+		if err != nil {
+			return nil, fmt.Errorf("cannot read the body of an apply: %w", err)
+		}
+		body = yamlsafe.Escape(body)
+		request = request.Clone(request.Context())
+		request.ContentLength = int64(len(body))
+		request.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		request.Body, _ = request.GetBody()
+		return next.RoundTrip(request)
+	}}
 }
 
 // OwnWaits returns a transport that takes the header Retry-After out of answers. client-go sleeps in the calling goroutine for as long as
 // the header of a 429 or a 5xx says, and a webhook may say an hour: the worker would serve no other object until then, a watch would see
 // nothing. Without the header the caller gets the answer at once, and waits as it does after any other refusal.
-func OwnWaits(next http.RoundTripper) http.RoundTripper { return ownWaits{next} }
+func OwnWaits(next http.RoundTripper) http.RoundTripper {
+	return transport{next, func(request *http.Request) (*http.Response, error) {
+		answer, err := next.RoundTrip(request)
+		if answer != nil {
+			answer.Header.Del("Retry-After")
+		}
+		return answer, err
+	}}
+}
 
-type ownWaits struct{ next http.RoundTripper }
-
-// WrappedRoundTripper lets client-go find what is below.
-func (w ownWaits) WrappedRoundTripper() http.RoundTripper { return w.next }
+// transport is a transport on top of another one.
+type transport struct {
+	next  http.RoundTripper
+	carry func(*http.Request) (*http.Response, error)
+}
 
 // RoundTrip implements http.RoundTripper.
-func (w ownWaits) RoundTrip(request *http.Request) (*http.Response, error) {
-	answer, err := w.next.RoundTrip(request)
-	if answer != nil {
-		answer.Header.Del("Retry-After")
-	}
-	return answer, err
-}
+func (t transport) RoundTrip(request *http.Request) (*http.Response, error) { return t.carry(request) }
+
+// WrappedRoundTripper lets client-go find the transport below.
+func (t transport) WrappedRoundTripper() http.RoundTripper { return t.next }

@@ -81,7 +81,7 @@ func (p *pass) describe(c *apply.ConflictError) string {
 	if len(words) > 0 {
 		how += ": " + shell.Kubectl(words...)
 	}
-	return takeover.Sides(c, takeover.PathBytes) + ". " + how + "."
+	return takeover.Sides(c) + ". " + how + "."
 }
 
 // recordEvents records events about the object.

@@ -155,9 +155,10 @@ func TestMessageAboutManyFieldsIsShort(t *testing.T) {
 	for i := range 140 {
 		paths = append(paths, fmt.Sprintf(`.spec.template.spec.containers[name="mcp"].env[name="VARIABLE_%d"].value`, i))
 	}
-	const env = `deployment.apps/web:.spec.template.spec.containers[name="mcp"].env`
 	message := describe(viewOf(newServer("web")), contestedWeb(paths...))
-	for _, part := range []string{"(+139 more fields)", "'freehold.dev/take=" + env + "'", "'freehold.dev/yield=" + env + "'"} {
+	for _, part := range []string{
+		"(+139 more fields)", "Take ownership: kubectl freehold take -n shop mcpserver/web. ", "Leave it: kubectl freehold yield -n shop mcpserver/web. ",
+	} {
 		if !strings.Contains(message, part) {
 			t.Errorf("the message is\n%s\nwithout\n%s", message, part)
 		}

@@ -18,7 +18,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
-	"github.com/freehold-dev/freehold/pkg/printable"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/shell"
@@ -84,32 +83,21 @@ func shortAnswer(refusal *apply.Refusal) string {
 	return short
 }
 
-// selectorBytes are how long the selectors in a command may be, in bytes, from the best to the last resort.
-var selectorBytes = []int{256, 128, 64, 1}
-
-// describe puts a conflict into one line: the first contested field, its owners, and the ways out. However many fields
-// are contested, and whatever they are called, the commands are complete and settle all of them.
-func describe(v *observed.Snapshot, c *apply.ConflictError) (message string) {
-	for _, bytes := range selectorBytes {
-		message = describeWithin(v, c, bytes)
-		if len(printable.Text(message)) <= status.MaxMessage {
-			break
-		}
-	}
-	return message
-}
-
+// selectorBytes is how long the selectors in one command may be, in bytes: two commands are to fit into the note of an event.
 const (
+	selectorBytes = 256
 	// yieldBytes is how much may be left to others already for a command to repeat it, in bytes.
 	yieldBytes = 1024
 )
 
-func describeWithin(v *observed.Snapshot, c *apply.ConflictError, bytes int) string {
-	first, what := c.Fields[0], takeover.Sides(c, min(takeover.PathBytes, bytes+len("...")))
+// describe puts a conflict into one line: the first contested field, its owners, and the ways out. However many fields
+// are contested, and whatever they are called, the commands are complete and settle all of them.
+func describe(v *observed.Snapshot, c *apply.ConflictError) string {
+	first, what := c.Fields[0], takeover.Sides(c)
 	if len(first.Owners) > 0 && managers.IsToolHive(first.Owners[0].Manager) {
 		return stopToolHive(v, what)
 	}
-	fields := contestedFields(c, bytes)
+	fields := contestedFields(c)
 	take := "Take ownership: " + annotate(v, v1beta1.AnnotationTake, fields)
 	agree := "set the same value in the MCPServer"
 	if first.Removed {
@@ -145,30 +133,29 @@ func toolHiveManagers(v *observed.Snapshot) (names []string) {
 	return names
 }
 
-// contestedFields returns selectors for the fields of a conflict; where they would be long, for the fields above them.
-func contestedFields(c *apply.ConflictError, bytes int) []string {
-	paths := make([]string, 0, len(c.Fields))
+// contestedFields returns selectors for the fields of a conflict; none where they would be too long for a command.
+func contestedFields(c *apply.ConflictError) (fields []string) {
 	for _, f := range c.Fields {
-		paths = append(paths, request.Settling(f.Path, f.Removed))
+		fields = append(fields, request.Selector{Object: c.Object.String(), Path: request.Settling(f.Path, f.Removed)}.String())
 	}
-	object := c.Object.String()
-	short := request.Shorten(paths, len(object), bytes)
-	fields := make([]string, 0, len(short))
-	for _, path := range short {
-		fields = append(fields, request.Selector{Object: object, Path: path}.String())
+	slices.Sort(fields)
+	fields = slices.Compact(fields)
+	if len(strings.Join(fields, ",")) > selectorBytes {
+		return nil
 	}
 	return fields
 }
 
-// annotate returns the command that asks for fields to be taken or yielded.
+// annotate returns the command that asks for fields to be taken or yielded. Where the annotation's value is too long for a message, the
+// command is the plugin's: it finds the contested fields itself, and keeps what is left to others already.
 func annotate(v *observed.Snapshot, annotation string, fields []string) string {
-	command := []string{"kubectl", "annotate", "-n", v.Key.Namespace, observed.ServerRef(v.Key).String()}
 	before := v.Server.Annotations[annotation]
-	switch {
-	case annotation == v1beta1.AnnotationYield && len(before) > yieldBytes:
-		// It would not fit into a message. The plugin adds to the fields that are already left to others.
-		return shell.Command(append([]string{"kubectl", "freehold", "yield", "-n", v.Key.Namespace, "mcpserver/" + v.Key.Name}, fields...)...)
-	case annotation == v1beta1.AnnotationYield:
+	yields := annotation == v1beta1.AnnotationYield
+	if len(fields) == 0 || yields && len(before) > yieldBytes {
+		verb := map[bool]string{false: "take", true: "yield"}[yields]
+		return shell.Command(append([]string{"kubectl", "freehold", verb, "-n", v.Key.Namespace, "mcpserver/" + v.Key.Name}, fields...)...)
+	}
+	if yields {
 		// What is left to others already stays so.
 		for _, s := range request.Read(before) {
 			if !slices.Contains(fields, s.String()) {
@@ -177,10 +164,10 @@ func annotate(v *observed.Snapshot, annotation string, fields []string) string {
 		}
 	}
 	text := strings.Join(fields, ",")
-	if annotation == v1beta1.AnnotationTake {
+	if !yields {
 		text = request.Anew(text, request.ReadRecord(v.Server.Annotations[v1beta1.AnnotationTakeRecord]).IsOf)
 	}
-	return shell.Command(append(command, "--overwrite", annotation+"="+text)...)
+	return shell.Command("kubectl", "annotate", "-n", v.Key.Namespace, observed.ServerRef(v.Key).String(), "--overwrite", annotation+"="+text)
 }
 
 // maxSource is how much is quoted of a source that another field manager wrote, in characters.

@@ -38,8 +38,8 @@ type resolution struct {
 	refused bool
 
 	yield *request.Request
-	// yields says, for each of its entries, whether it stands for a field that Freehold would set.
-	yields []bool
+	// yields has those of its entries that stand for a field that Freehold would set.
+	yields map[request.Selector]bool
 	// unyielded is set when a write of fields that the request yields is refused: the writer may still own them.
 	unyielded bool
 }
@@ -54,7 +54,7 @@ func newResolution(server *v1beta1.MCPServer, state *serverState) *resolution {
 	}
 	r.begun = !r.take.Empty() && r.record.IsOf(r.take.Text) && !state.taken.withdrawn
 	r.done = func(object apply.ObjectRef, path string) bool { return state.taken.has(r.record.Request, object, path) }
-	r.yields = make([]bool, len(r.yield.Entries))
+	r.yields = map[request.Selector]bool{}
 	return r
 }
 
@@ -85,16 +85,15 @@ func (r *resolution) complete(req *apply.Request) {
 // note remembers the entries that stand for fields left to others. A writer gives up these fields before its apply can meet a
 // conflict; any other refusal may be that of the edit which gives them up.
 func (r *resolution) note(out apply.Outcome) {
-	fields := r.yield.Fields(out.Object)
-	if out.Left == nil || fields.Empty() {
+	if out.Left == nil || !r.yield.Concerns(out.Object) {
 		return
 	}
 	given := out.Err == nil || apply.ClassOf(out.Err) == apply.ClassConflict
 	out.Left.Iterate(func(path fieldpath.Path) {
-		fields.Each(path, func(entry int) {
-			r.yields[entry] = r.yields[entry] || given
+		for _, s := range r.yield.Selecting(out.Object, path) {
+			r.yields[s] = r.yields[s] || given
 			r.unyielded = r.unyielded || !given
-		})
+		}
 	})
 }
 
@@ -194,16 +193,16 @@ func (r *resolution) aboutYielding(complete bool) []status.Finding {
 	if r.yield.Empty() {
 		return nil
 	}
-	if r.unyielded || !complete && slices.Contains(r.yields, false) {
-		return r.unchanged(v1beta1.ConditionFieldsYielded) // An object that is not written yet may have the field.
-	}
 	var left, refused []string
-	for i, s := range r.yield.Entries {
-		if r.yields[i] {
+	for _, s := range r.yield.Entries {
+		if r.yields[s] {
 			left = append(left, s.String())
 		} else {
 			refused = append(refused, s.String())
 		}
+	}
+	if r.unyielded || !complete && len(refused) > 0 {
+		return r.unchanged(v1beta1.ConditionFieldsYielded) // An object that is not written yet may have the field.
 	}
 	f := status.Finding{
 		Condition: v1beta1.ConditionFieldsYielded, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonYielded,

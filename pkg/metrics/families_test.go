@@ -61,7 +61,7 @@ func label(t *testing.T, metric, name string) []string {
 }
 
 func TestClosedSetsAreComplete(t *testing.T) {
-	if diff := cmp.Diff(declared(t, "../apply/claims.go", "Cause"), label(t, Claims, "cause")); diff != "" {
+	if diff := cmp.Diff(declared(t, "../apply/outcome.go", "Cause"), label(t, Claims, "cause")); diff != "" {
 		t.Errorf("causes (-declared +listed):\n%s", diff)
 	}
 	if diff := cmp.Diff(declared(t, "../rollout/state.go", "Phase"), label(t, Rollouts, "phase")); diff != "" {

@@ -1,12 +1,15 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
+// Package request parses and writes the annotations freehold.dev/take and freehold.dev/yield, by which the author of an
+// MCPServer settles conflicts. docs/ownership.md explains them.
 package request
 
 import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -34,13 +37,13 @@ type Request struct {
 	// Cut reports that the annotation has more entries than are read.
 	Cut bool
 
-	index    *Index
-	managers map[Selector]bool
+	// entries are Entries, to be found by what they name.
+	entries selectors
 }
 
 // New parses the value of an annotation, up to the limits.
 func New(text string) *Request {
-	r := &Request{Text: text, managers: map[Selector]bool{}}
+	r := &Request{Text: text}
 	entries := text
 	if len(entries) > MaxBytes {
 		entries, r.Cut = entries[:MaxBytes], true
@@ -59,50 +62,53 @@ func New(text string) *Request {
 			continue
 		}
 		r.Entries = append(r.Entries, s)
-		if s.Manager != "" {
-			r.managers[s] = true
-		}
 	}
-	r.index = NewIndex(r.Entries)
+	r.entries = selectorsOf(r.Entries)
 	return r
 }
 
 // Empty reports whether the request has no entries.
 func (r *Request) Empty() bool { return len(r.Entries) == 0 && len(r.Malformed) == 0 && !r.Cut }
 
-// Fields returns the entries about fields of an object. Their indexes are those in Entries.
-func (r *Request) Fields(object apply.ObjectRef) Fields { return r.index.Of(object) }
+// Concerns reports whether an entry names a field that the object may have.
+func (r *Request) Concerns(object apply.ObjectRef) bool {
+	name := object.String()
+	return slices.ContainsFunc(r.Entries, func(s Selector) bool { return s.Path != "" && (s.Object == "" || s.Object == name) })
+}
+
+// Selecting returns the entries that select a field of an object, by its path or by a parent's.
+func (r *Request) Selecting(object apply.ObjectRef, path fieldpath.Path) []Selector {
+	return r.entries.selecting(object, textsOf(path))
+}
 
 // Yields returns a function that reports whether a field of an object is left to other field managers: an entry selects
 // it, or given, which may be nil, returns true for it. It returns nil if no field is. The settings of a StatefulSet's rolling
 // update are left to others exactly if the type of the strategy is.
 func (r *Request) Yields(object apply.ObjectRef, given func(path fieldpath.Path) bool) func(path fieldpath.Path) bool {
-	fields := r.Fields(object)
-	if fields.Empty() {
+	if !r.Concerns(object) {
 		return given
 	}
 	return func(path fieldpath.Path) bool {
-		if followsStrategy(object, path) {
+		if followsStrategy(object, textsOf(path)) {
 			path = strategyType
 		}
-		return given != nil && given(path) || Yieldable(object, path) && fields.Has(path)
+		return given != nil && given(path) || len(r.Selecting(object, path)) > 0 && Yieldable(object, path)
 	}
 }
 
 // Manager reports whether an entry selects all fields that a manager owns of an object.
 func (r *Request) Manager(object apply.ObjectRef, manager string) bool {
-	return len(r.managers) > 0 &&
-		(r.managers[Selector{Manager: manager}] || r.managers[Selector{Object: object.String(), Manager: manager}])
+	return r.entries[Selector{Manager: manager}] || r.entries[Selector{Object: object.String(), Manager: manager}]
 }
 
 // Owned reports whether an entry selects a field of an object, by its path or by its owner.
 func (r *Request) Owned(object apply.ObjectRef, path fieldpath.Path, by ownership.Owner) bool {
-	return r.Manager(object, by.Manager) || r.Fields(object).Has(path)
+	return r.Manager(object, by.Manager) || len(r.Selecting(object, path)) > 0
 }
 
 // Contested reports whether an entry selects a field that a conflict names, by its path or by its owner.
 func (r *Request) Contested(object apply.ObjectRef, path string, by ownership.Owner) bool {
-	return r.Manager(object, by.Manager) || r.Fields(object).HasText(path)
+	return r.Manager(object, by.Manager) || len(r.entries.selecting(object, Elements(path))) > 0
 }
 
 // wellFormed reports whether an entry can select something.

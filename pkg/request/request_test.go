@@ -146,55 +146,24 @@ func TestElements(t *testing.T) {
 	}
 }
 
-func TestShorten(t *testing.T) {
-	env := func(n int, value string) (paths []string) {
+func TestEntriesFitUpToTheBounds(t *testing.T) {
+	entries := func(n int, path string) (entries []request.Selector) {
 		for i := range n {
-			paths = append(paths, fmt.Sprintf(`.spec.template.spec.containers[name="mcp"].env[name="V%d"]%s`, i, value))
+			entries = append(entries, request.Selector{Path: fmt.Sprint(path, i)})
 		}
-		return paths
+		return entries
 	}
-	labels := []string{".metadata.labels.example.com/" + strings.Repeat("a", 60), ".metadata.labels.example.com/" + strings.Repeat("b", 60)}
 	for name, test := range map[string]struct {
-		paths []string
-		bytes int
-		want  []string
+		entries []request.Selector
+		want    bool
 	}{
-		"they fit":          {[]string{".spec.b", ".spec.a", ".spec.b"}, 100, []string{".spec.a", ".spec.b"}},
-		"too many":          {env(140, ".value"), 200, []string{`.spec.template.spec.containers[name="mcp"].env`}},
-		"keys with dots":    {labels, 100, []string{".metadata.labels"}},
-		"one that is long":  {[]string{`.data.` + strings.Repeat("x", 300)}, 200, []string{".data"}},
-		"of several places": {append(env(20, ".value"), ".spec.replicas"), 100, []string{".spec.replicas", `.spec.template.spec.containers[name="mcp"].env`}},
-		"not all metadata":  {append(labels, ".spec.a.b", ".spec.a.c"), 3, []string{".metadata.labels", ".spec"}},
-		"nothing shortens":  {[]string{".spec", ".metadata"}, 3, []string{".metadata", ".spec"}},
+		"as many as are read": {entries(request.MaxEntries, ".spec.a"), true},
+		"one more":            {entries(request.MaxEntries+1, ".spec.a"), false},
+		"few, but long":       {entries(2, "."+strings.Repeat("x", request.MaxBytes/2)), false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			got := request.Shorten(test.paths, 0, test.bytes)
-			if !slices.Equal(test.want, got) {
-				t.Errorf("%q, want %q", got, test.want)
-			}
-		})
-	}
-}
-
-func TestFit(t *testing.T) {
-	few := []request.Selector{{Object: "service/web", Path: ".spec.a"}, {Object: "deployment.apps/web", Path: ".spec.b"}}
-	if diff := cmp.Diff(few, request.Fit(few)); diff != "" {
-		t.Errorf("what fits is changed (-want +got):\n%s", diff)
-	}
-	many := few
-	for i := range 2 * request.MaxEntries {
-		many = append(many, request.Selector{Object: "deployment.apps/web", Path: fmt.Sprintf(".spec.env[name=%q].value", fmt.Sprint("V", i))})
-	}
-	many = append(many, request.Selector{Manager: "helm"}, request.Selector{Object: "service/web", Manager: "helm"})
-	want := []request.Selector{
-		{Manager: "helm"},
-		{Object: "service/web", Manager: "helm"},
-		{Object: "deployment.apps/web", Path: ".spec.b"},
-		{Object: "deployment.apps/web", Path: ".spec.env"},
-		{Object: "service/web", Path: ".spec.a"},
-	}
-	if diff := cmp.Diff(want, request.Fit(many)); diff != "" {
-		t.Errorf("too many (-want +got):\n%s", diff)
+		if got := request.Fits(test.entries); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
 	}
 }
 

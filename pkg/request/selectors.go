@@ -119,6 +119,11 @@ func Split(value string) []string {
 	})
 }
 
+// Fits reports whether all of these entries are read of one annotation.
+func Fits(entries []Selector) bool {
+	return len(entries) <= MaxEntries && len(Write(entries)) <= MaxBytes
+}
+
 // Field reports whether the entry selects a field of an object, by its path or by a parent's.
 func (s Selector) Field(object apply.ObjectRef, path fieldpath.Path) bool {
 	if s.Path == "" || s.Object != "" && s.Object != object.String() {
@@ -139,4 +144,77 @@ func (s Selector) Owned(object apply.ObjectRef, path fieldpath.Path, by ownershi
 		return s.Field(object, path)
 	}
 	return s.Manager == by.Manager && (s.Object == "" || s.Object == object.String())
+}
+
+// selectors are entries that name fields, to be found by their paths.
+type selectors map[Selector]bool
+
+func selectorsOf(entries []Selector) selectors {
+	found := selectors{}
+	for _, s := range entries {
+		found[s] = true
+	}
+	return found
+}
+
+// selecting returns the entries that select a field of an object, by its path or by a parent's. The path is given by its elements, see
+// textsOf and Elements.
+func (s selectors) selecting(object apply.ObjectRef, elements []string) (found []Selector) {
+	if len(s) == 0 {
+		return nil
+	}
+	path, name := "", object.String()
+	for _, element := range elements {
+		path += element
+		for _, entry := range []Selector{{Path: path}, {Object: name, Path: path}} {
+			if s[entry] {
+				found = append(found, entry)
+			}
+		}
+	}
+	return found
+}
+
+// textsOf returns the texts of a path's elements.
+func textsOf(path fieldpath.Path) []string {
+	elements := make([]string, len(path))
+	for i := range path {
+		elements[i] = path[i].String()
+	}
+	return elements
+}
+
+// keyed are the fields of Kubernetes' objects below which there are keys, with or without dots in them, and no fields.
+var keyed = []string{
+	".annotations", ".labels", ".matchLabels", ".nodeSelector", ".limits", ".requests", ".data", ".binaryData", ".stringData",
+	".volumeAttributes",
+}
+
+// Elements splits the text of a field's path into the texts of its elements.
+func Elements(path string) []string {
+	var elements []string
+	begin, depth, quoted, escaped := 0, 0, false, false
+	for i := range len(path) {
+		c := path[i]
+		switch {
+		case escaped:
+			escaped = false
+		case quoted:
+			escaped, quoted = c == '\\', c != '"'
+		case c == '"' && depth > 0:
+			quoted = true
+		case c == ']':
+			depth--
+		case depth > 0 && c != '[':
+		case c == '[' || c == '.':
+			if c == '[' {
+				depth++
+			}
+			isKey := len(elements) > 0 && slices.Contains(keyed, elements[len(elements)-1])
+			if i > begin && depth < 2 && (c != '.' || !isKey) {
+				elements, begin = append(elements, path[begin:i]), i
+			}
+		}
+	}
+	return append(elements, path[begin:])
 }

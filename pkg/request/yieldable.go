@@ -4,10 +4,8 @@
 package request
 
 import (
-	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -48,7 +46,7 @@ var unyieldableOfProxy = []Selector{
 var unyieldableOfBackend = []Selector{{Path: ".spec.updateStrategy.rollingUpdate"}}
 
 var (
-	unyieldable, notOfProxy, notOfBackend = NewIndex(Unyieldable), NewIndex(unyieldableOfProxy), NewIndex(unyieldableOfBackend)
+	notOfAny, notOfProxy, notOfBackend = selectorsOf(Unyieldable), selectorsOf(unyieldableOfProxy), selectorsOf(unyieldableOfBackend)
 	// strategyType is the field with which those of unyieldableOfBackend are left to others.
 	strategyType = fieldmanager.Path("spec", "updateStrategy", "type")
 )
@@ -56,24 +54,27 @@ var (
 // Yieldable reports whether a field may be left to others by its own path. The RunConfig, authorization policies and the rights of the
 // proxyrunner may not: an MCPServer must not run with less protection than it asks for.
 func Yieldable(object apply.ObjectRef, path fieldpath.Path) bool {
-	return hasYieldable(object.Kind) && !unyieldable.Of(object).Has(path) &&
-		(object.Kind != managers.Deployment || !notOfProxy.Of(object).Has(path)) && !followsStrategy(object, path)
-}
-
-// followsStrategy reports whether a field is left to others exactly if strategyType is.
-func followsStrategy(object apply.ObjectRef, path fieldpath.Path) bool {
-	return object.Kind == managers.StatefulSet && notOfBackend.Of(object).Has(path)
+	return yieldable(object, textsOf(path))
 }
 
 // YieldablePath is Yieldable for a path as a conflict names it.
 func YieldablePath(object apply.ObjectRef, path string) bool {
-	kept := func(s Selector) bool {
-		rest, below := strings.CutPrefix(path, s.Path)
-		return below && (rest == "" || !isEntry(s.Path) && (rest[0] == '.' || rest[0] == '['))
+	return yieldable(object, Elements(path))
+}
+
+func yieldable(object apply.ObjectRef, path []string) bool {
+	switch object.Kind {
+	case managers.Deployment, managers.StatefulSet, managers.ServiceKind:
+		return len(notOfAny.selecting(object, path)) == 0 && !followsStrategy(object, path) &&
+			(object.Kind != managers.Deployment || len(notOfProxy.selecting(object, path)) == 0)
+	default:
+		return false
 	}
-	return hasYieldable(object.Kind) && !slices.ContainsFunc(Unyieldable, kept) &&
-		(object.Kind != managers.Deployment || !slices.ContainsFunc(unyieldableOfProxy, kept)) &&
-		(object.Kind != managers.StatefulSet || !slices.ContainsFunc(unyieldableOfBackend, kept))
+}
+
+// followsStrategy reports whether a field is left to others exactly if strategyType is.
+func followsStrategy(object apply.ObjectRef, path []string) bool {
+	return object.Kind == managers.StatefulSet && len(notOfBackend.selecting(object, path)) > 0
 }
 
 // YieldableBy is YieldablePath for a field of a conflict, whose path by Settling is left to others.
@@ -88,16 +89,40 @@ func YieldableBy(object apply.ObjectRef, path string, removed bool) bool {
 	return YieldablePath(object, path)
 }
 
-// isEntry reports whether a path is that of one label or annotation, whose key may have dots.
-func isEntry(path string) bool {
-	return strings.HasPrefix(path, ".metadata.labels.") || strings.HasPrefix(path, ".metadata.annotations.")
+// unions are the parts of a pod or a Service that have one of several alternatives, by the name with which the path of such a part
+// begins, and how many elements of the path it has. The source of a variable is settled with the variable.
+var unions = map[string]int{
+	".env": 2, ".volumes": 2, ".startupProbe": 1, ".livenessProbe": 1, ".readinessProbe": 1, ".lifecycle": 2, ports: 2,
 }
 
-func hasYieldable(kind schema.GroupKind) bool {
-	switch kind {
-	case managers.Deployment, managers.StatefulSet, managers.ServiceKind:
-		return true
-	default:
-		return false
+// ports is the name of a list in which two entries may not have the same name.
+const ports = ".ports"
+
+// Settling returns the path that settles a conflict about a field: its own. Of a field that is removed because the writer sets an
+// alternative to it, such as the value of an environment variable that has another source, it is the path of the whole: the field could
+// not be left to its owner alone.
+func Settling(path string, removed bool) string {
+	if whole, _ := settling(path, removed); whole != "" {
+		return whole
 	}
+	return path
+}
+
+// settling returns the path of the whole that a removed field is part of, and the name with which it begins; empty for none.
+func settling(path string, removed bool) (whole, name string) {
+	root := ".spec.template.spec"
+	if strings.HasPrefix(path, ".spec"+ports) { // of a Service
+		root = ".spec"
+	}
+	rest, within := strings.CutPrefix(path, root)
+	if !removed || !within {
+		return "", ""
+	}
+	elements := Elements(rest)
+	for i, element := range elements {
+		if n := unions[element]; n > 0 && i+n <= len(elements) {
+			return root + strings.Join(elements[:i+n], ""), element
+		}
+	}
+	return "", ""
 }

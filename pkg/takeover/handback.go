@@ -191,26 +191,14 @@ func (r *Return) Result(schema managedfields.TypeConverter) (*unstructured.Unstr
 	if err != nil {
 		return nil, nil, err
 	}
-	want := (&unstructured.Unstructured{Object: config}).DeepCopy().Object
-	for _, field := range []string{"uid", "resourceVersion"} {
-		unstructured.RemoveNestedField(want, "metadata", field)
-	}
-	merged, err := apply.Merge(schema, gathered, want, managers.Plugin, r.Subresource)
-	if fields := apply.ContestedFields(err, gathered); len(fields) > 0 {
-		return nil, r.contested(gathered, fields), nil
+	want := (&unstructured.Unstructured{Object: config}).DeepCopy()
+	want.SetUID("")
+	want.SetResourceVersion("")
+	merged, err := ownership.Merge(schema, nil, gathered, want, managers.Plugin, r.Subresource)
+	if fields := apply.ContestedFields(err, managers.Plugin, r.Subresource, gathered); len(fields) > 0 {
+		return nil, fields, nil
 	}
 	return merged, nil, err
-}
-
-// contested returns the owners of some fields of an object other than the plugin.
-func (r *Return) contested(live *unstructured.Unstructured, fields []fieldpath.Path) (all []apply.FieldConflict) {
-	for _, path := range fields {
-		holders := slices.DeleteFunc(ownership.Owners(live, path.String()), func(o ownership.Owner) bool {
-			return o.Applies(managers.Plugin, r.Subresource)
-		})
-		all = append(all, apply.FieldConflict{Path: path.String(), Owners: holders})
-	}
-	return all
 }
 
 // openGate lets the runners of ToolHive's operator, whose generation is the MCPServer's, write the StatefulSet; not the

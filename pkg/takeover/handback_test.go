@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
@@ -93,7 +92,7 @@ func step(t *testing.T, r *takeover.Return, live *unstructured.Unstructured, n i
 			unstructured.RemoveNestedField(config, "metadata", field)
 		}
 		checkClaimed(t, r, config)
-		if after, err = apply.Merge(schema, live, config, managers.Plugin, r.Subresource); err != nil {
+		if after, err = ownership.Merge(schema, nil, live, &unstructured.Unstructured{Object: config}, managers.Plugin, r.Subresource); err != nil {
 			t.Fatal(err)
 		}
 		return after

@@ -14,11 +14,11 @@ import (
 	"github.com/freehold-dev/freehold/pkg/printable"
 )
 
-// PathBytes is how much of a path is shown, in bytes.
-const PathBytes = 256
+// pathBytes is how much of a path is shown, in bytes.
+const pathBytes = 256
 
-// Sides names both sides of a conflict. Of the first field it shows so many bytes.
-func Sides(c *apply.ConflictError, bytes int) string {
+// Sides names both sides of a conflict.
+func Sides(c *apply.ConflictError) string {
 	first, holder, more, wants := c.Fields[0], "another field manager owns", "", "wants a different value"
 	if len(first.Owners) > 0 {
 		holder = Holder(first.Owners[0]) + map[bool]string{false: " owns", true: " has set"}[first.Owners[0].IsUnknown()]
@@ -29,7 +29,7 @@ func Sides(c *apply.ConflictError, bytes int) string {
 	if first.Removed {
 		wants = "removes it"
 	}
-	return fmt.Sprintf("%s %s of %s%s; %s %s", holder, printable.Bound(first.Path, bytes), c.Object, more, c.Writer, wants)
+	return fmt.Sprintf("%s %s of %s%s; %s %s", holder, printable.Bound(first.Path, pathBytes), c.Object, more, c.Writer, wants)
 }
 
 // Holder names the owner of a field. The operation distinguishes another client under one of Freehold's names from Freehold.

@@ -25,6 +25,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
+	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -157,7 +158,7 @@ func target[C typedClient[L, A], L metav1.Object, A apply.Configuration[A]](
 	c *connection, kind schema.GroupVersionKind, subresource string, client func(namespace string) C,
 ) apply.Target[L, A] {
 	// The caches extract from every object that there is, for which the generated functions do too much.
-	extract, err := apply.Extractor[L, A](c.schema, kind, subresource)
+	extract, err := ownership.Extractor[L, A](c.schema, kind, subresource)
 	c.errs = append(c.errs, err)
 	c.Objects[kind.GroupKind()] = Objects{
 		Get: func(ctx context.Context, namespace, name string) (metav1.Object, error) {

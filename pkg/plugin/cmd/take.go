@@ -73,7 +73,7 @@ func choose(all []desired.Contested, intruders []desired.Intruder, arguments []s
 		for _, i := range intruders {
 			entries = append(entries, request.Selector{Manager: i.Owner.Manager})
 		}
-		return all, request.Fit(entries), nil
+		return all, entries, nil
 	}
 	for _, argument := range arguments {
 		s, err := request.Parse(argument)
@@ -108,6 +108,25 @@ func (s *annotator) pick(
 	return chosen, entries, err
 }
 
+// managersOf returns entries that are about the same fields, by the field managers that contest them: there are too many fields to name.
+func managersOf(contested []desired.Contested, entries []request.Selector) (managers []request.Selector) {
+	for _, c := range contested {
+		for _, owner := range c.Owners {
+			if owner.IsUnknown() {
+				managers = append(managers, c.Selector())
+			} else {
+				managers = append(managers, request.Selector{Object: c.Object.String(), Manager: owner.Manager})
+			}
+		}
+	}
+	for _, s := range entries {
+		if s.Manager != "" {
+			managers = append(managers, s)
+		}
+	}
+	return request.Merge(nil, managers)
+}
+
 func (s *annotator) take(ctx context.Context, argument string, fields []string) error {
 	server, err := s.begin(argument)
 	if err != nil {
@@ -125,8 +144,11 @@ func (s *annotator) take(ctx context.Context, argument string, fields []string) 
 	if err := s.refuseForeign(server, v1beta1.AnnotationTake); err != nil {
 		return err
 	}
+	if len(fields) == 0 && !request.Fits(entries) {
+		entries = managersOf(chosen, entries)
+	}
 	waiting := pending(server)
-	all := request.Fit(request.Merge(waiting, entries))
+	all := request.Merge(waiting, entries)
 	c := change{server: server, annotation: v1beta1.AnnotationTake, value: anew(server, request.Write(all))}
 	for _, taken := range chosen {
 		c.effects = append(c.effects, fmt.Sprintf("%s %s: %s of %s becomes %s of %s", taken.Object, taken.Path,

@@ -323,7 +323,7 @@ func (o *takeoverOptions) settlements(found *printers.ServerTakeover, server *v1
 	if len(found.Contested) == 0 {
 		return
 	}
-	annotate := func(annotation string) string {
+	annotate := func(verb, annotation string) string {
 		var fields []request.Selector
 		for _, c := range found.Contested {
 			if annotation == v1beta1.AnnotationTake || c.Leavable {
@@ -333,11 +333,14 @@ func (o *takeoverOptions) settlements(found *printers.ServerTakeover, server *v1
 		if len(fields) == 0 {
 			return ""
 		}
-		entries := append(request.Read(server.Annotations[annotation]), request.Fit(fields)...)
+		entries := append(request.Read(server.Annotations[annotation]), fields...)
+		if !request.Fits(entries) {
+			return o.client.Freehold(verb, "-n", server.Namespace, "mcpserver/"+server.Name)
+		}
 		return o.client.Kubectl("annotate", "-n", server.Namespace, cluster.ServerRef(server.Namespace, server.Name).String(),
 			"--overwrite", annotation+"="+request.Write(entries))
 	}
-	found.Take, found.Yield = annotate(v1beta1.AnnotationTake), annotate(v1beta1.AnnotationYield)
+	found.Take, found.Yield = annotate("take", v1beta1.AnnotationTake), annotate("yield", v1beta1.AnnotationYield)
 	found.Notices = append(found.Notices, "Nothing is written of an object that is contested until that is settled; shown is what follows if it is taken.")
 }
 

@@ -177,7 +177,7 @@ func (o *yielding) kept(server *v1beta1.MCPServer, group []desired.Contested) st
 			group[0].Writer, strings.Join(others, ", "))
 	}
 	var words []string
-	for _, s := range request.Fit(take) {
+	for _, s := range take {
 		words = append(words, s.String())
 	}
 	return text + "; take it: " + o.commandFor("take", server, words...)
@@ -265,9 +265,13 @@ const maxEffects = 20
 func (o *yielding) write(ctx context.Context, server *v1beta1.MCPServer, more []request.Selector, effects []string) error {
 	before := request.Read(server.Annotations[v1beta1.AnnotationYield])
 	entries := request.Merge(before, more)
-	if len(entries) == len(before) {
+	switch {
+	case len(entries) == len(before):
 		fmt.Fprintln(o.Out, "It is so already.")
 		return nil
+	case !request.Fits(entries):
+		return fmt.Errorf("these are %d entries, and the operator reads %d, of %d bytes at most: name a field above them",
+			len(entries), request.MaxEntries, request.MaxBytes)
 	}
 	if err := o.refuseForeign(server, v1beta1.AnnotationYield); err != nil {
 		return err

@@ -1,7 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package apply
+package ownership
 
 import (
 	"fmt"
@@ -15,15 +15,13 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	smdschema "sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
-
-	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
-// Extractor returns a function for Target.Extract. That function returns the same as a generated ExtractX function of the
+// Extractor returns a function that returns the fields that a manager owns by its applies, the same as a generated ExtractX function of the
 // kind, or ExtractXStatus for the subresource status, with less work: it visits only the owned fields, where the
 // generated function checks and copies all fields. An operator that starts extracts from each object of which it owns
 // fields, so this is most of the cost of a start. Extractor fails if the schema does not know the kind.
-func Extractor[L metav1.Object, A Configuration[A]](
+func Extractor[L metav1.Object, A any](
 	types managedfields.TypeConverter, kind schema.GroupVersionKind, subresource string,
 ) (func(live L, manager string) (A, error), error) {
 	sample := &unstructured.Unstructured{}
@@ -36,8 +34,8 @@ func Extractor[L metav1.Object, A Configuration[A]](
 	apiVersion, kindName := kind.ToAPIVersionAndKind()
 	return func(live L, manager string) (config A, err error) {
 		found := map[string]any{}
-		if entry := ownership.ApplyEntry(live, manager, subresource); entry != nil {
-			owned, err := ownership.Fields(entry)
+		if entry := ApplyEntry(live, manager, subresource); entry != nil {
+			owned, err := Fields(entry)
 			if err != nil {
 				return config, err
 			}
