@@ -149,13 +149,13 @@ func TestChildrenAreDue(t *testing.T) {
 		theirs, ours int64
 		due, was     bool
 	}{
-		"nothing was begun":                        {theirs: 1, ours: -1, due: true},
-		"under way":                                {record: v1beta1.TakeoverUnderWay, entries: claimed, theirs: 1, ours: -1, due: true, was: true},
-		"done":                                     {record: v1beta1.TakeoverDone, entries: claimed, theirs: -1, ours: -1, was: true},
-		"begun by an earlier version":              {entries: claimed, theirs: -1, ours: -1, due: true, was: true},
-		"ToolHive came back to what was taken":     {entries: claimed, theirs: 1, ours: -1, was: true},
-		"Freehold made it, and a handback stopped": {entries: claimed, theirs: 1, ours: 0, due: true},
-		"the claim has no time":                    {entries: timeless, theirs: 1, ours: -1, due: true},
+		"nothing was begun":      {theirs: 1, ours: -1, due: true},
+		"under way":              {record: v1beta1.TakeoverUnderWay, entries: claimed, theirs: 1, ours: -1, due: true, was: true},
+		"done":                   {record: v1beta1.TakeoverDone, entries: claimed, theirs: -1, ours: -1, was: true},
+		"begun without a record": {entries: claimed, theirs: -1, ours: -1, due: true, was: true},
+		"ToolHive came back":     {entries: claimed, theirs: 1, ours: -1, was: true},
+		"Freehold made it":       {entries: claimed, theirs: 1, ours: 0, due: true},
+		"the claim has no time":  {entries: timeless, theirs: 1, ours: -1, due: true},
 	} {
 		server := &metav1.ObjectMeta{ManagedFields: c.entries}
 		if c.record != "" {
