@@ -50,7 +50,7 @@ func (x *executor) refuse(known ...error) { x.pass.refused = append(x.pass.refus
 func (x *executor) write(manager string, req apply.Request) apply.Outcome {
 	p, ref := x.pass, req.Object
 	live := p.Object(ref)
-	p.attempted.Insert(part{manager, ref})
+	p.attempted.Insert(claimKey{manager, ref})
 	x.complete(manager, &req)
 	if reason := notOurs(p.Snapshot, ref); reason != "" {
 		if owner := cache.NewObjectName(p.Key.Namespace, p.CheckOwner(ref, live).Other); !x.caches.Serves(owner) {

@@ -32,7 +32,7 @@ type pass struct {
 	results
 
 	// takeover decides what to do with objects that ToolHive has made.
-	takeover takingOver
+	takeover takeoverState
 	// resolution is how conflicts are to be settled.
 	resolution *resolution
 	// input is what the children are rendered from, and result what was rendered; nil when nothing was.
@@ -73,7 +73,7 @@ type results struct {
 	unwritten sets.Set[apply.ObjectRef]
 	held      int
 	// attempted are the parts of objects that the pass has tried to write.
-	attempted sets.Set[part]
+	attempted sets.Set[claimKey]
 	// made is set when an object was made, or is still to be made.
 	made bool
 	// discovered reports that the pass has found an object that no informer shows. The next one, which begins at once, knows it.
@@ -82,8 +82,8 @@ type results struct {
 	wake time.Duration
 }
 
-// part is a writer's part of an object.
-type part struct {
+// claimKey is a writer's part of an object.
+type claimKey struct {
 	writer string
 	object apply.ObjectRef
 }

@@ -27,7 +27,7 @@ type serverState struct {
 	// uid of the MCPServer; empty until a pass has seen it.
 	uid types.UID
 	// published is what metrics report; nil for nothing.
-	published atomic.Pointer[published]
+	published atomic.Pointer[metricsState]
 
 	// confirmedOwner has the doubts about children for which the API server has confirmed the MCPServer, see ownFinalizer. Without it one
 	// more request confirms it again.
@@ -59,7 +59,7 @@ type serverState struct {
 	withoutEffect apply.References
 	// taken are the fields that were taken for the present request to take. The record on the MCPServer counts; this is for a manager
 	// that claims a field again within the second, which the times in managedFields do not show.
-	taken taken
+	taken takeState
 
 	// failedProxies are the proxies that failed for want of a backend, see recoverProxies. Without them the kubelet's wait remains.
 	failedProxies map[types.UID]failure
@@ -71,7 +71,7 @@ type serverState struct {
 	unobservedSince, creatingSince time.Time
 
 	// told is what the status tells. Nothing is read out of its words.
-	told toldStatus
+	told statusRecord
 	// pending are the conditions that the API server did not accept. When they are computed again they keep their transition times:
 	// otherwise each pass would have another status, and send it at once although the last one was refused.
 	pending []metav1.Condition

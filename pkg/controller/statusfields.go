@@ -21,7 +21,7 @@ import (
 )
 
 // statusRequest returns a request to write the status, without its Excluded; nil names nothing.
-func statusRequest(t *takingOver, config *toolhivev1beta1ac.MCPServerApplyConfiguration) apply.Request {
+func statusRequest(t *takeoverState, config *toolhivev1beta1ac.MCPServerApplyConfiguration) apply.Request {
 	if config == nil {
 		config = toolhivev1beta1ac.MCPServer(t.Key.Name, t.Key.Namespace)
 	}
@@ -33,7 +33,7 @@ func statusRequest(t *takingOver, config *toolhivev1beta1ac.MCPServerApplyConfig
 
 // excludedFrom finds the fields that a request to write the status is to leave out. In a status that is left to ToolHive except
 // for one condition it looks at that condition alone.
-func excludedFrom(ctx context.Context, t *takingOver, w apply.Writer, req apply.Request) *apply.Excluded {
+func excludedFrom(ctx context.Context, t *takeoverState, w apply.Writer, req apply.Request) *apply.Excluded {
 	if !t.reporting {
 		theirs := heldByToolHive(req.Live)
 		req.Yield = func(path fieldpath.Path) bool { return theirs(path) || !isCondition(path, v1beta1.ConditionTakenOver) }

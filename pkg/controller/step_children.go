@@ -157,8 +157,8 @@ type scaling struct {
 	wait time.Duration
 }
 
-// scaled says what to do about a number of pods.
-type scaled struct {
+// scaleDecision says what to do about a number of pods.
+type scaleDecision struct {
 	// request is to be made; nil for none.
 	request *apply.Request
 	// absent reports that the MCPServer has no such workload, so that its number of pods cannot be contested.
@@ -171,14 +171,14 @@ type scaled struct {
 }
 
 // decide has the number written as render.Result.Scale says.
-func (in *scaling) decide() scaled {
+func (in *scaling) decide() scaleDecision {
 	ref := in.workload.Ref(in.Key.Namespace, in.Key.Name)
 	live := in.Object(ref)
 	if live == nil {
-		return scaled{absent: true} // The workload itself was refused, or waits; a number of replicas alone does not make one.
+		return scaleDecision{absent: true} // The workload itself was refused, or waits; a number of replicas alone does not make one.
 	}
 	if !in.IsOwned(ref, live) {
-		return scaled{absent: true} // Its main writer has reported that.
+		return scaleDecision{absent: true} // Its main writer has reported that.
 	}
 	number := replicasOf(live)
 	owner := ownersOfReplicas(live, in.workload.Replicas)
@@ -188,17 +188,17 @@ func (in *scaling) decide() scaled {
 		request.Yield = render.IsReplicas
 	}
 	if !scale.Capped {
-		return scaled{request: request}
+		return scaleDecision{request: request}
 	}
 	report := []status.Finding{capping(ref, number, scale.Most, owner.others)}
 	if in.wait > 0 {
-		return scaled{wait: in.wait, report: report}
+		return scaleDecision{wait: in.wait, report: report}
 	}
 	if owner.ours && len(owner.others) == 0 && toldCapping(in.Server) != nil {
 		report = nil // An earlier pass took the number, reported from which manager, and was too late to set it back.
 	}
 	request.Take = func(_ ownership.Owner, path fieldpath.Path) bool { return render.IsReplicas(path) }
-	return scaled{request: request, caps: true, report: report}
+	return scaleDecision{request: request, caps: true, report: report}
 }
 
 // replicasOf returns the number of a workload, which the API server sets to 1 where a client names none.

@@ -63,8 +63,8 @@ func recoverFailedProxies(p *pass, do *executor) {
 	do.deletePods(recovery.doomed)
 }
 
-// recovery is what to do about proxies that failed for want of a backend.
-type recovery struct {
+// recoveryDecision is what to do about proxies that failed for want of a backend.
+type recoveryDecision struct {
 	// failed are those that have not had a new start yet.
 	failed map[types.UID]failure
 	// doomed are those of them that are to be deleted, which gives them one.
@@ -83,7 +83,7 @@ type recovery struct {
 // While the backend does not serve it adds those
 // that fail. Afterwards a pod stays among them, as long as it is as it failed, until it is being deleted: a deletion that was
 // refused is repeated.
-func recoverProxies(v *observed.Snapshot, before map[types.UID]failure) (r recovery) {
+func recoverProxies(v *observed.Snapshot, before map[types.UID]failure) (r recoveryDecision) {
 	serves := v.BackendServes()
 	r.failed = map[types.UID]failure{}
 	if !serves {
@@ -190,8 +190,8 @@ func continueRollouts(p *pass, do *executor) {
 	p.state.publish(o.StatefulSet, backend, proxy)
 }
 
-// rolledOut is how far the rollouts of the two workloads have come.
-type rolledOut struct {
+// rolloutStates is how far the rollouts of the two workloads have come.
+type rolloutStates struct {
 	tierStates
 	// images are those of the ready pods of the backend.
 	images []string
@@ -202,7 +202,7 @@ type rolledOut struct {
 }
 
 // followRollouts looks at the two workloads and their pods.
-func followRollouts(v *observed.Snapshot) (r rolledOut) {
+func followRollouts(v *observed.Snapshot) (r rolloutStates) {
 	deployment, set, pods, by := v.Deployment(), v.StatefulSet(), v.BackendPods(), v.Driver()
 	var backendWake, proxyWake, nextWake time.Duration
 	r.backend, backendWake = rollout.StatefulSet(set, pods, by, v.Now)

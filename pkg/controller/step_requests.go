@@ -51,7 +51,7 @@ func carryOutTake(p *pass, do *executor, complete bool) {
 	case r.take.Empty() && !recorded:
 		return
 	case r.take.Empty():
-		p.state.taken = taken{withdrawn: true}
+		p.state.taken = takeState{withdrawn: true}
 	default:
 		held := heldOfStatus(p, do)
 		record := claimsToTake(p.Snapshot, r.take, conflicts(p.refused), held)
@@ -67,7 +67,7 @@ func carryOutTake(p *pass, do *executor, complete bool) {
 	out := do.write(managers.Requests, apply.Request{Object: ref, Config: config})
 	if out.Err == nil {
 		// What was taken for another request, or for the same one that was withdrawn, counts no more, nor how that has ended.
-		p.state.taken, p.state.told.take = taken{}, ""
+		p.state.taken, p.state.told.take = takeState{}, ""
 	}
 }
 
@@ -104,16 +104,16 @@ func contested(p *pass, do *executor) []*apply.ConflictError {
 // its turn, an object for what it depends on, or all for the finalizer. They stand as long as the claims on the object do not change. Of
 // those that an operator before this one has found, the status alone knows.
 func recallConflicts(p *pass, do *executor) {
-	var waiting []part
+	var waiting []claimKey
 	for _, intent := range p.result.Intents {
 		if !managers.CountsReplicas(intent.Writer) {
-			waiting = append(waiting, part{intent.Writer, apply.NewObjectRef(intent.Kind, p.Key.Namespace, intent.Name)})
+			waiting = append(waiting, claimKey{intent.Writer, apply.NewObjectRef(intent.Kind, p.Key.Namespace, intent.Name)})
 		}
 	}
 	// There is no intent of a proxy that is held, or waits for its turn; nor, while it is held, of the ConfigMaps that it reads.
-	absent := []part{{managers.Proxy, p.DeploymentRef()}}
+	absent := []claimKey{{managers.Proxy, p.DeploymentRef()}}
 	for _, ref := range p.state.configMaps {
-		absent = append(absent, part{inventory.MainWriter(ref.Kind, ref.Name), ref})
+		absent = append(absent, claimKey{inventory.MainWriter(ref.Kind, ref.Name), ref})
 	}
 	for _, proxy := range absent {
 		if !slices.Contains(waiting, proxy) {

@@ -38,11 +38,11 @@ func (c *process) sync(ctx context.Context, key cache.ObjectName) retry {
 	state.uid = server.UID
 	traceGeneration(ctx, server)
 
-	p := &pass{state: state, resolution: newResolution(server, state), results: results{unwritten: sets.New[apply.ObjectRef](), attempted: sets.New[part]()}}
+	p := &pass{state: state, resolution: newResolution(server, state), results: results{unwritten: sets.New[apply.ObjectRef](), attempted: sets.New[claimKey]()}}
 	do := &executor{process: c, ctx: ctx, pass: p, shard: newShardCheck(c.config.Selector, c.config.Servers, server)}
 	do.lookAgain(server, places)
 	p.Snapshot = c.caches.Snapshot(server, c.config.Clock.Now(), places, state.unlabelled.get)
-	p.takeover = takingOver{Snapshot: p.Snapshot, resolution: p.resolution, writers: c.clients.registry.Writers}
+	p.takeover = takeoverState{Snapshot: p.Snapshot, resolution: p.resolution, writers: c.clients.registry.Writers}
 	if server.DeletionTimestamp != nil {
 		end(p, do)
 	} else {

@@ -24,14 +24,14 @@ import (
 	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
-// takingOver decides what one pass does about objects that ToolHive has made.
+// takeoverState decides what one pass does about objects that ToolHive has made.
 //
 // It remembers nothing: an annotation of the MCPServer records that the takeover was begun, or is done. Until it is done, an object
 // is ToolHive's as long as a manager of ToolHive has an entry on it and our main writer has none, and one edit of managedFields
 // turns the one into the other. So a takeover continues from wherever it was interrupted. If ToolHive writes again to an object
 // that has been ours, that is a conflict, and Freehold never takes such an object without being asked. The condition TakenOver
 // only reports: a client that may write the status alone neither begins a takeover nor ends one.
-type takingOver struct {
+type takeoverState struct {
 	*observed.Snapshot
 	resolution *resolution
 	// writers returns all of ours.
@@ -56,7 +56,7 @@ type takingOver struct {
 }
 
 // survey looks at the fields of the MCPServer that ToolHive owns.
-func (t *takingOver) survey() {
+func (t *takeoverState) survey() {
 	t.untaken = 0
 	for ref, live := range t.Existing() {
 		switch {
@@ -181,18 +181,18 @@ func countToolHivesProxies(v *observed.Snapshot) (count int) {
 
 // postpone notes what a child that does not exist yet waits for: a takeover is not over before that is created. Only then is it
 // certain that ToolHive has not made one, as an API server that lags may not have shown it.
-func (t *takingOver) postpone(ref apply.ObjectRef, what string) {
+func (t *takeoverState) postpone(ref apply.ObjectRef, what string) {
 	if t.underWay && t.Object(ref) == nil {
 		t.noteWait(ref, what)
 	}
 }
 
-func (t *takingOver) noteWait(ref apply.ObjectRef, what string) {
+func (t *takeoverState) noteWait(ref apply.ObjectRef, what string) {
 	t.waiting = append(t.waiting, fmt.Sprintf("%s waits for %s", ref, what))
 }
 
 // inherit adds to a request what the writer inherits from ToolHive. held means that it is not its turn yet.
-func (t *takingOver) inherit(manager string, req *apply.Request) (held bool) {
+func (t *takeoverState) inherit(manager string, req *apply.Request) (held bool) {
 	ref := req.Object
 	live := t.Object(ref)
 	switch {
@@ -234,7 +234,7 @@ func (t *takingOver) inherit(manager string, req *apply.Request) (held bool) {
 
 // inheritServer adds to a request about the MCPServer itself. Its status is for one operator to write: where ToolHive's
 // still works on the children, ours leaves it what it owns, and only adds the conditions that report that.
-func (t *takingOver) inheritServer(manager string, req *apply.Request) {
+func (t *takeoverState) inheritServer(manager string, req *apply.Request) {
 	subresource := ""
 	if manager == managers.Status {
 		subresource = "status"
@@ -251,7 +251,7 @@ func (t *takingOver) inheritServer(manager string, req *apply.Request) {
 }
 
 // inheritance returns the rule by which claims on an object pass to our writers.
-func (t *takingOver) inheritance(ref apply.ObjectRef, from func(owner ownership.Owner) bool) *apply.Inheritance {
+func (t *takeoverState) inheritance(ref apply.ObjectRef, from func(owner ownership.Owner) bool) *apply.Inheritance {
 	return &apply.Inheritance{From: from, Heirs: takeover.Heirs(t.writers(), ref, t.replicas...)}
 }
 
@@ -283,12 +283,12 @@ func heldByToolHive(server metav1.Object) func(path fieldpath.Path) bool {
 }
 
 // isComplete reports whether a takeover that is under way has nothing left to do.
-func (t *takingOver) isComplete() bool {
+func (t *takeoverState) isComplete() bool {
 	return t.underWay && !t.unrendered && len(t.waiting) == 0 && countUntaken(t.Snapshot) == 0
 }
 
 // progress returns the condition about the takeover; none for an MCPServer that Freehold has made.
-func (t *takingOver) progress() []status.Finding {
+func (t *takeoverState) progress() []status.Finding {
 	f := status.Finding{Condition: v1beta1.ConditionTakenOver, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonTakingOver}
 	switch {
 	case len(t.waiting) > 0:
@@ -312,13 +312,13 @@ func (t *takingOver) progress() []status.Finding {
 // Nothing else is decided by the condition, so there is nothing to gain by forging it: what Freehold does about the MCPServer and its
 // children does not depend on it; a record, and an object that is yet to be taken, go before it; and where managedFields do not
 // show a takeover, it does not count.
-func (t *takingOver) isReportedByPredecessor() bool {
+func (t *takeoverState) isReportedByPredecessor() bool {
 	before := takenOver(t.Server)
 	return before != nil && (before.Reason == v1beta1.ReasonTakingOver || before.Reason == v1beta1.ReasonTakenOver) && takeover.WasTaken(t.Server, t.Owned)
 }
 
 // isIdle reports whether there is nothing of ToolHive left to deal with.
-func (t *takingOver) isIdle() bool {
+func (t *takeoverState) isIdle() bool {
 	return t.untaken == 0 && !t.intruded && !t.underWay && !t.queued && len(t.waiting) == 0
 }
 

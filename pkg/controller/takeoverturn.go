@@ -52,7 +52,7 @@ const (
 
 // admit decides whether the pass may go on. If it must leave alone what ToolHive has made, a condition says why, unless
 // takeovers are off.
-func (t *takingOver) admit(mode TakeoverMode) (a admission, reason, message string) {
+func (t *takeoverState) admit(mode TakeoverMode) (a admission, reason, message string) {
 	switch {
 	case t.untaken == 0 && takeover.Progress(t.Server) != v1beta1.TakeoverUnderWay && (t.begun || !takeover.Held(t.Server, "")):
 		return goesOn, "", "" // What is under way goes on to its end: there may be more to take than informers show.
@@ -160,7 +160,7 @@ const (
 )
 
 // useOfSlot decides so after writes of which some were refused.
-func (t *takingOver) useOfSlot(refused []error) slotUse {
+func (t *takeoverState) useOfSlot(refused []error) slotUse {
 	switch {
 	case t.queued:
 		return slotKept

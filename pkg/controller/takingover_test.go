@@ -54,8 +54,8 @@ func ofToolHive(server *v1beta1.MCPServer, gate string) (*appsv1.Deployment, *ap
 	return deployment, set
 }
 
-func surveyed(v *observed.Snapshot) *takingOver {
-	t := &takingOver{Snapshot: v, writers: managers.Registry().Writers}
+func surveyed(v *observed.Snapshot) *takeoverState {
+	t := &takeoverState{Snapshot: v, writers: managers.Registry().Writers}
 	t.survey()
 	return t
 }
@@ -219,19 +219,19 @@ func TestProgressAndSlotAreDecided(t *testing.T) {
 	for name, c := range map[string]struct {
 		record  v1beta1.TakeoverProgress
 		theirs  bool
-		change  func(over *takingOver)
+		change  func(over *takeoverState)
 		refused []error
 		status  metav1.ConditionStatus
 		message string
 		slot    slotUse
 	}{
 		"ours":                           {slot: slotReleased},
-		"waiting for its turn":           {theirs: true, change: func(o *takingOver) { o.queued = true }, status: metav1.ConditionFalse, message: "has yet to take over", slot: slotKept},
+		"waiting for its turn":           {theirs: true, change: func(o *takeoverState) { o.queued = true }, status: metav1.ConditionFalse, message: "has yet to take over", slot: slotKept},
 		"some are left":                  {theirs: true, change: isUnderWay, status: metav1.ConditionFalse, message: "has yet to take over", slot: slotHeld},
-		"two wait":                       {theirs: true, change: func(o *takingOver) { isUnderWay(o); o.waiting = []string{"a", "b"} }, status: metav1.ConditionFalse, message: "a (+1 more objects)", slot: slotHeld},
+		"two wait":                       {theirs: true, change: func(o *takeoverState) { isUnderWay(o); o.waiting = []string{"a", "b"} }, status: metav1.ConditionFalse, message: "a (+1 more objects)", slot: slotHeld},
 		"a refusal that passes":          {theirs: true, change: isUnderWay, refused: []error{&passing}, status: metav1.ConditionFalse, message: "has yet to", slot: slotHeld},
 		"a refusal that stands":          {theirs: true, change: isUnderWay, refused: []error{&passing, &lasting}, status: metav1.ConditionFalse, message: "has yet to", slot: slotSuspended},
-		"nothing can be rendered":        {theirs: true, change: func(o *takingOver) { isUnderWay(o); o.unrendered = true }, status: metav1.ConditionFalse, message: "has yet to", slot: slotSuspended},
+		"nothing can be rendered":        {theirs: true, change: func(o *takeoverState) { isUnderWay(o); o.unrendered = true }, status: metav1.ConditionFalse, message: "has yet to", slot: slotSuspended},
 		"all were taken":                 {record: v1beta1.TakeoverDone, change: isUnderWay, status: metav1.ConditionTrue, message: "has taken over every", slot: slotReleased},
 		"all were taken, one is refused": {record: v1beta1.TakeoverDone, change: isUnderWay, refused: []error{&passing}, status: metav1.ConditionTrue, message: "has taken over every", slot: slotHeld},
 		"the end is not recorded":        {record: v1beta1.TakeoverUnderWay, change: isUnderWay, refused: []error{&lasting}, status: metav1.ConditionFalse, message: "has yet to record", slot: slotSuspended},
@@ -267,7 +267,7 @@ func TestProgressAndSlotAreDecided(t *testing.T) {
 	}
 }
 
-func isUnderWay(o *takingOver) { o.underWay = true }
+func isUnderWay(o *takeoverState) { o.underWay = true }
 
 // What is left to do is counted: objects of ToolHive's, and pods to be replaced.
 func TestTakeoverProgressIsCounted(t *testing.T) {

@@ -78,7 +78,7 @@ func traceEnd(ctx context.Context, outcome string, refused ...error) {
 }
 
 // outcome returns that of a pass in which nothing was refused.
-func (t *takingOver) outcome() string {
+func (t *takeoverState) outcome() string {
 	switch {
 	case t.unrendered:
 		return OutcomeInvalid

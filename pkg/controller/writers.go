@@ -26,11 +26,11 @@ type clients struct {
 	// of has the writers of each kind of child.
 	of map[schema.GroupKind][]apply.Writer
 	// evict asks for the deletion of a pod, which its PodDisruptionBudget may refuse.
-	evict deleter
+	evict deleteFunc
 }
 
-// deleter deletes an object of one kind.
-type deleter func(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error
+// deleteFunc deletes an object of one kind.
+type deleteFunc func(ctx context.Context, namespace, name string, options metav1.DeleteOptions) error
 
 // reading returns a function that reads an object.
 func (c *clients) reading(ref apply.ObjectRef) func(ctx context.Context) (metav1.Object, error) {

@@ -21,8 +21,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
-// taken is the set of fields that were taken for one request.
-type taken struct {
+// takeState is the set of fields that were taken for one request.
+type takeState struct {
 	request string
 	fields  map[string]bool
 	// withdrawn is set when the request was seen to be gone and its record is still there: the same asked for meanwhile is
@@ -31,17 +31,17 @@ type taken struct {
 }
 
 // has reports whether a field was taken for a request, and add notes which were.
-func (t *taken) has(digest string, object apply.ObjectRef, path string) bool {
+func (t *takeState) has(digest string, object apply.ObjectRef, path string) bool {
 	return t.request == digest && t.fields[object.String()+path]
 }
 
-func (t *taken) add(digest string, out apply.Outcome) {
+func (t *takeState) add(digest string, out apply.Outcome) {
 	for _, change := range out.Claims {
 		if change.Cause != apply.CauseTaken {
 			continue
 		}
 		if t.request != digest {
-			*t = taken{request: digest}
+			*t = takeState{request: digest}
 		}
 		if t.fields == nil {
 			t.fields = map[string]bool{}
@@ -173,8 +173,8 @@ func fingerprint(server *v1beta1.MCPServer, of v1beta1.MCPServerStatus) uint64 {
 // tierStates are the rollouts of one MCPServer.
 type tierStates struct{ backend, proxy rollout.State }
 
-// toldStatus is what a status tells that this process has computed, and that the API server has.
-type toldStatus struct {
+// statusRecord is what a status tells that this process has computed, and that the API server has.
+type statusRecord struct {
 	// known is set once this process has written such a status, or found it written.
 	known bool
 	// contested are the objects of the conflicts that the status reports, and conflicts is how many findings report them. contested is nil
@@ -186,8 +186,8 @@ type toldStatus struct {
 	missed bool
 }
 
-// published is what others than passes see of a serverState. It is never modified.
-type published struct {
+// metricsState is what others than passes see of a serverState. It is never modified.
+type metricsState struct {
 	tierStates
 	// onDelete is set while the StatefulSet has the update strategy OnDelete.
 	onDelete bool

@@ -43,7 +43,7 @@ type Rollout struct {
 // publish makes known to metrics an MCPServer's StatefulSet, which may be nil, and how far its rollouts have come, as its status reports
 // them. They are read far more often than they change, so the caches are not searched for them.
 func (s *serverState) publish(set *workload.StatefulSet, backend, proxy rollout.State) {
-	s.published.Store(&published{
+	s.published.Store(&metricsState{
 		tierStates{backend, proxy}, set != nil && set.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType,
 	})
 }
@@ -85,8 +85,8 @@ func (s *serverState) createBy(backend rollout.State, previous *v1beta1.MCPServe
 }
 
 // published yields what is published of each MCPServer.
-func (s *serverStates) published() iter.Seq2[cache.ObjectName, *published] {
-	return func(yield func(cache.ObjectName, *published) bool) {
+func (s *serverStates) published() iter.Seq2[cache.ObjectName, *metricsState] {
+	return func(yield func(cache.ObjectName, *metricsState) bool) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for key, state := range s.of {
