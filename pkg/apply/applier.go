@@ -43,7 +43,7 @@ type deletion struct {
 	// version is the resourceVersion that was to be deleted. A cache goes on showing a deleted object for a moment.
 	version string
 	// refused is nil when the deletion was accepted.
-	refused *refused
+	refused *refusalEntry
 }
 
 // rememberedDeletions is how many deletions are remembered. A deletion that is forgotten is requested once more.
@@ -89,7 +89,7 @@ func (a *Applier) wrote(ctx context.Context, out Outcome) Outcome {
 // the same, until it requests the write again.
 func (a *Applier) Refuse(ctx context.Context, refusal *Refusal, live metav1.Object) Outcome {
 	out := Outcome{Writer: refusal.Writer, Object: refusal.Object, Action: ActionNone, Err: refusal, Live: live}
-	what := entry{refused: &refused{err: refusal}}
+	what := entry{refused: &refusalEntry{err: refusal}}
 	if live != nil {
 		what.object, what.claims = identify(live.GetUID()), ownership.EntriesHash(live, "")
 	}
@@ -186,7 +186,7 @@ func (a *Applier) Delete(
 		})
 		now, out.Action = deletion{version: version}, ActionDeleted
 		if err != nil {
-			now.refused = &refused{err: classify(err, fieldmanager.Writer{}, ref, live)}
+			now.refused = &refusalEntry{err: classify(err, fieldmanager.Writer{}, ref, live)}
 			now.refused.after(before.refused, a.requests.clock.Now())
 			out.Action, err = ActionRefused, now.refused.err
 		}
@@ -243,14 +243,14 @@ func (a *Applier) LastRefusal(w Writer, req Request) (stands bool, refusal error
 	return rehearsal.stands, rehearsal.refusal
 }
 
-// rehearsal is what the request cache shows of a request that is not made.
-type rehearsal struct {
+// dryRun is what the request cache shows of a request that is not made.
+type dryRun struct {
 	unchanged, stands bool
 	refusal           error
 }
 
 // rehearse is Writer.rehearse. It returns nothing of a request that Sync would refuse at once.
-func (w *writer[L, A]) rehearse(requests *requestCache, req Request) (found rehearsal) {
+func (w *writer[L, A]) rehearse(requests *requestCache, req Request) (found dryRun) {
 	req, err := w.withOwnIntent(req)
 	if err != nil {
 		return found

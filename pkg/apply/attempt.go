@@ -49,8 +49,8 @@ func (a *attempt[L, A]) object() uint64 { return identify(a.out.Live.GetUID()) }
 
 // refusedNow returns what is remembered of the attempt if it is refused now.
 func (w *writer[L, A]) refusedNow(a *attempt[L, A]) entry {
-	now := entry{intent: a.intent, refused: &refused{
-		err: a.out.Err, asked: asked{inherit: a.Inherit != nil, take: a.Take != nil, confirm: a.Confirm, unrecorded: a.unrecorded != nil},
+	now := entry{intent: a.intent, refused: &refusalEntry{
+		err: a.out.Err, asked: requestFlags{inherit: a.Inherit != nil, take: a.Take != nil, confirm: a.Confirm, unrecorded: a.unrecorded != nil},
 	}}
 	if live := a.out.Live; live != nil {
 		now.object, now.refused.version = a.object(), live.GetResourceVersion()

@@ -25,7 +25,7 @@ func (w *writer[L, A]) claim(ctx context.Context, a *attempt[L, A]) error {
 	if err := w.edit(ctx, a, CauseRepaired, edit, err); err != nil {
 		return err
 	}
-	for _, s := range w.successions {
+	for _, s := range w.renamed {
 		heir := w.holder(a)
 		heir.Manager = s.to
 		edit, err := w.transfer(a, heir, func(owner ownership.Owner, path fieldpath.Path) bool {
@@ -69,24 +69,24 @@ func (w *writer[L, A]) claim(ctx context.Context, a *attempt[L, A]) error {
 	return w.unset(ctx, a)
 }
 
-// succession moves a claim, or a part of it, from the field manager that had it in an earlier release to the writer that has it now.
+// renamedManager moves a claim, or a part of it, from the field manager that had it in an earlier release to the writer that has it now.
 // An entry of managedFields stays until its field manager applies again, and a forced apply would take fields from all others as
 // well. So an edit of managedFields moves the claim before anything is applied: by the writer that gets the claim, or by the one
 // that had it, whichever comes first. The values stay meanwhile.
-type succession struct {
+type renamedManager struct {
 	from, to string
 	passes   func(path fieldpath.Path) bool
 }
 
-// successionsOf returns those that concern a writer.
-func successionsOf(registry *fieldmanager.Registry, manager fieldmanager.Writer) (all []succession) {
+// renamedManagersOf returns those that concern a writer.
+func renamedManagersOf(registry *fieldmanager.Registry, manager fieldmanager.Writer) (all []renamedManager) {
 	for _, w := range registry.Writers() {
 		if w.Kind != manager.Kind || w.Object != manager.Object || w.Subresource != manager.Subresource {
 			continue
 		}
 		for _, from := range w.Formerly {
 			if w.Name == manager.Name || from == manager.Name {
-				all = append(all, succession{from: from, to: w.Name, passes: registry.Passes(from, w)})
+				all = append(all, renamedManager{from: from, to: w.Name, passes: registry.Passes(from, w)})
 			}
 		}
 	}
@@ -95,7 +95,7 @@ func successionsOf(registry *fieldmanager.Registry, manager fieldmanager.Writer)
 
 // isDue is Writer.isDue.
 func (w *writer[L, A]) isDue(live metav1.Object) bool {
-	return slices.ContainsFunc(w.successions, func(s succession) bool {
+	return slices.ContainsFunc(w.renamed, func(s renamedManager) bool {
 		fields, err := ownership.Fields(ownership.ApplyEntry(live, s.from, w.manager.Subresource))
 		return err == nil && !ownership.Select(fields, s.passes).Empty()
 	})
@@ -106,7 +106,7 @@ func (w *writer[L, A]) isSucceeding(a *attempt[L, A]) bool {
 	if a.whole {
 		return w.isDue(a.live)
 	}
-	return a.State != nil && slices.Contains(a.State.succeeding, w.manager.Name)
+	return a.State != nil && slices.Contains(a.State.renamed, w.manager.Name)
 }
 
 // giveUp ends the writer's claim on what it leaves to others. Before that, it stamps the object with the source that gives up the claim:

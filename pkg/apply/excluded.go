@@ -74,7 +74,9 @@ func (w *writer[L, A]) heldByOthers(req Request) (*fieldpath.Set, error) {
 	}
 	lost := ownership.ApplyEntry(live, w.manager.Name, w.manager.Subresource) == nil && w.hasMarker(live)
 	by := func(entry *metav1.ManagedFieldsEntry, owner ownership.Owner) bool {
-		if owner.Applies(w.manager.Name, w.manager.Subresource) || slices.ContainsFunc(w.successions, func(s succession) bool { return s.to == w.manager.Name && owner.Applies(s.from, w.manager.Subresource) }) || !w.mayHold(entry) {
+		if owner.Applies(w.manager.Name, w.manager.Subresource) || slices.ContainsFunc(w.renamed, func(s renamedManager) bool {
+			return s.to == w.manager.Name && owner.Applies(s.from, w.manager.Subresource)
+		}) || !w.mayHold(entry) {
 			return false
 		}
 		if req.Inherit != nil && req.Inherit.From(owner) {

@@ -68,7 +68,7 @@ type Outcome struct {
 // Problem returns a one-line description of the outcome for the user. It is empty for a success, and for a refusal that
 // should pass by itself and has not persisted yet.
 func (o Outcome) Problem() string {
-	if refusal, ok := errors.AsType[*Refusal](o.Err); o.Err == nil || ok && !refusal.News() {
+	if refusal, ok := errors.AsType[*Refusal](o.Err); o.Err == nil || ok && !refusal.IsReported() {
 		return ""
 	}
 	return o.Err.Error()
@@ -205,9 +205,9 @@ type Refusal struct {
 	Repeated bool
 }
 
-// News reports whether to report the refusal to the user: at once, or, if it usually passes by itself, after it was
+// IsReported reports whether to report the refusal to the user: at once, or, if it usually passes by itself, after it was
 // repeated.
-func (e *Refusal) News() bool { return e.Repeated || !Policies()[e.Class].Passes }
+func (e *Refusal) IsReported() bool { return e.Repeated || !Policies()[e.Class].Passes }
 
 // Error implements error.
 func (e *Refusal) Error() string {

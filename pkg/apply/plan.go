@@ -88,11 +88,11 @@ func (w *writer[L, A]) plan(req Request) (*Planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &memory[L, A]{writer: w}
+	m := &memoryTarget[L, A]{writer: w}
 	if err := m.store(&req); err != nil {
 		return nil, err
 	}
-	planner := &writer[L, A]{manager: w.manager, target: w.target, successions: w.successions}
+	planner := &writer[L, A]{manager: w.manager, target: w.target, renamed: w.renamed}
 	planner.target.Apply, planner.target.Edits.Send = m.apply, m.edit
 	planner.target.Edits.Clock = cmp.Or[clock.PassiveClock](w.target.Edits.Clock, clock.RealClock{})
 
@@ -119,8 +119,8 @@ func (w *writer[L, A]) plan(req Request) (*Planned, error) {
 	return p, nil
 }
 
-// memory stands in for the API server: it has one object, and merges into it what a writer sends.
-type memory[L metav1.Object, A Configuration[A]] struct {
+// memoryTarget stands in for the API server: it has one object, and merges into it what a writer sends.
+type memoryTarget[L metav1.Object, A Configuration[A]] struct {
 	writer *writer[L, A]
 	// object is nil for none.
 	object *unstructured.Unstructured
@@ -130,7 +130,7 @@ type memory[L metav1.Object, A Configuration[A]] struct {
 }
 
 // store takes the object of a request, and has the request refer to a copy of the writer's type.
-func (m *memory[L, A]) store(req *Request) (err error) {
+func (m *memoryTarget[L, A]) store(req *Request) (err error) {
 	if req.Live == nil {
 		return nil
 	}
@@ -146,14 +146,14 @@ func (m *memory[L, A]) store(req *Request) (err error) {
 }
 
 // typed returns the object as a typed client does.
-func (m *memory[L, A]) typed() (live L, err error) {
+func (m *memoryTarget[L, A]) typed() (live L, err error) {
 	live = reflect.New(reflect.TypeFor[L]().Elem()).Interface().(L)
 	err = runtime.DefaultUnstructuredConverter.FromUnstructured(m.object.Object, live)
 	return live, err
 }
 
 // apply is Target.Apply.
-func (m *memory[L, A]) apply(_ context.Context, _ string, config A, _ metav1.ApplyOptions) (live L, err error) {
+func (m *memoryTarget[L, A]) apply(_ context.Context, _ string, config A, _ metav1.ApplyOptions) (live L, err error) {
 	content, err := withoutPreconditions(config)
 	if err != nil {
 		return live, err
@@ -171,7 +171,7 @@ func (m *memory[L, A]) apply(_ context.Context, _ string, config A, _ metav1.App
 }
 
 // edit is Edits.Send.
-func (m *memory[L, A]) edit(_ context.Context, _, _ string, patch []byte, _ metav1.PatchOptions) (live L, err error) {
+func (m *memoryTarget[L, A]) edit(_ context.Context, _, _ string, patch []byte, _ metav1.PatchOptions) (live L, err error) {
 	m.steps = append(m.steps, Step{})
 	if m.object, err = ownership.Patched(m.object, patch); err != nil {
 		m.failed = err

@@ -65,7 +65,7 @@ func (h *histories) edit(i, value int, spec bool) {
 
 func (*histories) hasGeneration(i int) bool { return !strings.HasPrefix(names[i], "configmap/") }
 
-// place is where in an object's history a reference is; -1 for nowhere.
+// claimKey is where in an object's history a reference is; -1 for nowhere.
 func (h *histories) place(i int, r apply.Reference) int {
 	return slices.IndexFunc(h.objects[i], func(s state) bool {
 		return s.UID == r.UID && s.Generation == r.Generation && (s.Generation > 0 || s.ResourceVersion == r.ResourceVersion)

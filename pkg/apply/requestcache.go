@@ -24,9 +24,9 @@ type requestCache struct {
 	clock clock.PassiveClock
 
 	mu      sync.Mutex
-	entries map[place]entry
+	entries map[claimKey]entry
 	// conflicts are those that writers have met and that stand. There are few.
-	conflicts map[place]standingConflict
+	conflicts map[claimKey]standingConflict
 	// writers are those that have entries.
 	writers map[string]bool
 	// disputed has the whole objects about which a writer is in dispute, see entry.isDisputed: at most mostDisputed.
@@ -37,9 +37,9 @@ type requestCache struct {
 // needed.
 const mostDisputed = 128
 
-// place is a writer's part of an object. excluded is set for a conflict that does not block the writer, because it leaves the contested
+// claimKey is a writer's part of an object. excluded is set for a conflict that does not block the writer, because it leaves the contested
 // fields out.
-type place struct {
+type claimKey struct {
 	writer   string
 	object   ObjectRef
 	excluded bool
@@ -63,18 +63,18 @@ type entry struct {
 	owned digest
 	kept  any
 	// refused is nil after a success.
-	refused *refused
+	refused *refusalEntry
 }
 
-// refused is a refusal that is remembered, and how long it stands.
-type refused struct {
+// refusalEntry is a refusal that is remembered, and how long it stands.
+type refusalEntry struct {
 	err error
 	// until is when the write is sent again although nothing has changed; zero for a conflict, which waits for a change.
 	until time.Time
 	// wait is how long the wait is that ends then.
 	wait time.Duration
 	// asked is what was asked for besides the intent.
-	asked asked
+	asked requestFlags
 	// version is the resourceVersion that the write was bound to; empty for a creation.
 	version string
 	// contested has the paths of a conflict's fields, as far as managers hold them.
@@ -93,11 +93,11 @@ func (e *entry) isDisputed(object, entryHash uint64) bool {
 	return e.claims != entryHash
 }
 
-// asked is what a request asks for besides its intent, as far as it changes what is sent.
-type asked struct{ inherit, take, confirm, unrecorded bool }
+// requestFlags are what a request asks for besides its intent, as far as it changes what is sent.
+type requestFlags struct{ inherit, take, confirm, unrecorded bool }
 
 // left returns what is left of the wait; 0 when there is none, or when it is over.
-func (r *refused) left(now time.Time) time.Duration {
+func (r *refusalEntry) left(now time.Time) time.Duration {
 	if r == nil || r.until.IsZero() {
 		return 0
 	}
@@ -108,7 +108,7 @@ func (r *refused) left(now time.Time) time.Duration {
 // long it stands. A refusal before the end of a wait, after a change or in another pass, neither prolongs the wait nor counts as repeated,
 // so events do not make the waits longer. A refusal long after the wait counts as the first: the obstacle may have ended in between,
 // without an attempt that found it gone. fresh reports that the refusal begins a wait.
-func (r *refused) after(before *refused, now time.Time) (fresh bool) {
+func (r *refusalEntry) after(before *refusalEntry, now time.Time) (fresh bool) {
 	refusal, ok := errors.AsType[*Refusal](r.err)
 	if !ok {
 		return true
@@ -153,16 +153,16 @@ func identify(uid types.UID) uint64 { return maphash.String(seed, string(uid)) |
 func newRequestCache(clock clock.PassiveClock) *requestCache {
 	return &requestCache{
 		clock:   clock,
-		entries: map[place]entry{}, conflicts: map[place]standingConflict{}, writers: map[string]bool{}, disputed: lru.New(mostDisputed),
+		entries: map[claimKey]entry{}, conflicts: map[claimKey]standingConflict{}, writers: map[string]bool{}, disputed: lru.New(mostDisputed),
 	}
 }
 
 // noteExcluded remembers a conflict about the fields that are left out, or that there is none. It reports whether there is one
 // that was not remembered already.
-func (m *requestCache) noteExcluded(writer string, ref ObjectRef, conflict *ConflictError) (news bool) {
+func (m *requestCache) noteExcluded(writer string, ref ObjectRef, conflict *ConflictError) (isNew bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at := place{writer, ref, true}
+	at := claimKey{writer, ref, true}
 	if conflict == nil {
 		delete(m.conflicts, at)
 		return false
@@ -178,14 +178,14 @@ func (m *requestCache) noteExcluded(writer string, ref ObjectRef, conflict *Conf
 func (m *requestCache) recall(writer string, ref ObjectRef) entry {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.entries[place{writer, ref, false}]
+	return m.entries[claimKey{writer, ref, false}]
 }
 
 // remember replaces what is remembered. A success ends the conflict of the writer.
 func (m *requestCache) remember(writer string, ref ObjectRef, what entry) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	at := place{writer, ref, false}
+	at := claimKey{writer, ref, false}
 	if what.refused == nil {
 		delete(m.conflicts, at)
 	}
@@ -199,7 +199,7 @@ func (m *requestCache) remember(writer string, ref ObjectRef, what entry) {
 // twice: with the conflict, which has no wait, and then for the reason why the fields cannot be taken. The latter follows on the
 // refusal that the attempt before it ended with; otherwise it would begin again each time, and never wait any longer.
 func (m *requestCache) refuse(writer string, ref ObjectRef, what, began entry, untaken *ConflictError) (fresh bool) {
-	var before *refused
+	var before *refusalEntry
 	last := m.recall(writer, ref)
 	// Two sources may each have an intent for an object that does not exist. Their attempts share one wait; otherwise the attempt of one
 	// would begin the wait of the other anew each time.
@@ -220,7 +220,7 @@ func (m *requestCache) refuse(writer string, ref ObjectRef, what, began entry, u
 	}
 	// After a refusal for another reason, which is over in a moment or is about rights, the writer may still be in conflict.
 	class := ClassOf(what.refused.err)
-	if at := (place{writer, ref, false}); conflict != nil {
+	if at := (claimKey{writer, ref, false}); conflict != nil {
 		m.conflicts[at] = standingConflict{conflict, what.object, what.claims}
 	} else if last.object != what.object || !Policies()[class].Passes && class != ClassForbidden {
 		delete(m.conflicts, at)
@@ -231,17 +231,17 @@ func (m *requestCache) refuse(writer string, ref ObjectRef, what, began entry, u
 func (m *requestCache) forget(writer string, ref ObjectRef) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.entries, place{writer, ref, false})
-	delete(m.conflicts, place{writer, ref, false})
+	delete(m.entries, claimKey{writer, ref, false})
+	delete(m.conflicts, claimKey{writer, ref, false})
 }
 
 func (m *requestCache) forgetObject(ref ObjectRef) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for writer := range m.writers {
-		delete(m.entries, place{writer, ref, false})
+		delete(m.entries, claimKey{writer, ref, false})
 	}
-	maps.DeleteFunc(m.conflicts, func(at place, _ standingConflict) bool { return at.object == ref })
+	maps.DeleteFunc(m.conflicts, func(at claimKey, _ standingConflict) bool { return at.object == ref })
 	m.disputed.Remove(ref)
 }
 
@@ -269,7 +269,7 @@ func (a *Applier) Conflicts() (all []*ConflictError) {
 func (a *Applier) StandingConflict(writer string, ref ObjectRef) *ConflictError {
 	a.requests.mu.Lock()
 	defer a.requests.mu.Unlock()
-	return a.requests.conflicts[place{writer, ref, false}].ConflictError
+	return a.requests.conflicts[claimKey{writer, ref, false}].ConflictError
 }
 
 // ReviewConflict is StandingConflict for a writer that makes no attempt to write an object, whose state is as given; nil for an object
@@ -280,7 +280,7 @@ func (a *Applier) ReviewConflict(writer string, ref ObjectRef, state *State) (co
 	if state != nil {
 		object, claims = identify(state.Object.GetUID()), state.entriesHash
 	}
-	m, at := a.requests, place{writer, ref, false}
+	m, at := a.requests, claimKey{writer, ref, false}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	_, known = m.entries[at]

@@ -154,15 +154,15 @@ func recorded(live metav1.Object, annotation string) References {
 	return found
 }
 
-// outdated is a reference, and a newer state of the same object.
-type outdated struct{ ours, newer Reference }
+// outdatedReference is a reference, and a newer state of the same object.
+type outdatedReference struct{ ours, newer Reference }
 
 // outdatedBy returns the references of which others have a newer state. A reference that only one side has is not compared.
-func (r References) outdatedBy(others References) (found []outdated) {
+func (r References) outdatedBy(others References) (found []outdatedReference) {
 	for _, other := range others {
 		i := slices.IndexFunc(r, func(ours Reference) bool { return ours.Name == other.Name })
 		if i >= 0 && other.newerThan(r[i]) {
-			found = append(found, outdated{r[i], other})
+			found = append(found, outdatedReference{r[i], other})
 		}
 	}
 	return found

@@ -25,9 +25,9 @@ type State struct {
 	// damaged reports that the managedFields are to be repaired, see ownership.Repair.
 	damaged bool
 	claims  []claimState
-	// succeeding are the writers for which Writer.isDue holds: some only after an upgrade to a release in which a writer has another name or
+	// renamed are the writers for which Writer.isDue holds: some only after an upgrade to a release in which a writer has another name or
 	// claim.
-	succeeding []string
+	renamed []string
 }
 
 // claimState is what one writer owns of an object.
@@ -82,7 +82,7 @@ func (a *Applier) Reduce(ref ObjectRef, live metav1.Object, before *State, write
 		}
 		disputed = disputed || last.isDisputed(identify(live.GetUID()), hash)
 		if w.isDue(live) {
-			now.succeeding = append(now.succeeding, w.Name())
+			now.renamed = append(now.renamed, w.Name())
 		}
 	}
 	if disputed {

@@ -162,7 +162,7 @@ type Writer interface {
 	heldAlone(req Request) ([]FieldConflict, error)
 	takeHeld(ctx context.Context, requests *requestCache, req Request) Outcome
 	// rehearse finds what Applier.Unchanged and Applier.LastRefusal return.
-	rehearse(requests *requestCache, req Request) rehearsal
+	rehearse(requests *requestCache, req Request) dryRun
 	// plan is Plan.
 	plan(req Request) (*Planned, error)
 }
@@ -170,8 +170,8 @@ type Writer interface {
 type writer[L metav1.Object, A Configuration[A]] struct {
 	manager fieldmanager.Writer
 	target  Target[L, A]
-	// successions are those that concern the writer.
-	successions []succession
+	// renamed are those that concern the writer.
+	renamed []renamedManager
 }
 
 // NewWriter returns the writer of a registered field manager. It fails if the registry does not know the manager for that
@@ -185,7 +185,7 @@ func NewWriter[L metav1.Object, A Configuration[A]](
 	if key := target.Source; key != "" {
 		target.OwnershipMarker = fieldmanager.Path("metadata", "annotations", key)
 	}
-	return &writer[L, A]{manager: manager, target: target, successions: successionsOf(registry, manager)}, nil
+	return &writer[L, A]{manager: manager, target: target, renamed: renamedManagersOf(registry, manager)}, nil
 }
 
 // MustNewWriter is NewWriter for managers that are fixed in the program: it panics if NewWriter fails.

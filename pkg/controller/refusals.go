@@ -20,10 +20,10 @@ import (
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
-// isNews reports whether a refusal is to be reported to the user by now.
-func isNews(err error) bool {
+// isReported reports whether a refusal is to be reported to the user by now.
+func isReported(err error) bool {
 	refusal, ok := errors.AsType[*apply.Refusal](err)
-	return ok && refusal.News()
+	return ok && refusal.IsReported()
 }
 
 // isUnanswered reports whether a refusal says nothing about what was asked for: another answer may come without any change.
@@ -38,13 +38,13 @@ func isUnanswered(err error) bool {
 // isMomentary reports whether a refusal should be over when the write is made again, which is at once.
 func isMomentary(err error) bool {
 	class := apply.ClassOf(err)
-	return !isNews(err) && (class == apply.ClassMoved || class == apply.ClassTransient)
+	return !isReported(err) && (class == apply.ClassMoved || class == apply.ClassTransient)
 }
 
 // isDue reports whether a refusal keeps the spec from being carried out: any but the first of a moment at a generation of the
 // MCPServer that the status reports already.
 func isDue(server *v1beta1.MCPServer, err error) bool {
-	return isNews(err) || server.Status.ObservedGeneration != server.Generation
+	return isReported(err) || server.Status.ObservedGeneration != server.Generation
 }
 
 // concernsPods reports whether pods are not as they should be because of a refusal.
@@ -92,7 +92,7 @@ func endures(refusal error) bool { return !apply.Policies()[apply.ClassOf(refusa
 func refusals(v *observed.Snapshot, refused []error) (found, delays []status.Finding) {
 	for _, err := range refused {
 		refusal, ok := errors.AsType[*apply.Refusal](err)
-		if !ok || !refusal.News() {
+		if !ok || !refusal.IsReported() {
 			continue
 		}
 		passes := apply.Policies()[refusal.Class].Passes

@@ -22,7 +22,7 @@ import (
 type resolution struct {
 	previous []metav1.Condition
 	// told is what the status tells.
-	told statusRecord
+	told ownStatus
 
 	take *request.Request
 	// record is what was recorded of a request to take. It is that of another request, or empty, until begun.

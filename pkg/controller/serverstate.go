@@ -71,7 +71,7 @@ type serverState struct {
 	unobservedSince, creatingSince time.Time
 
 	// told is what the status tells. Nothing is read out of its words.
-	told statusRecord
+	told ownStatus
 	// pending are the conditions that the API server did not accept. When they are computed again they keep their transition times:
 	// otherwise each pass would have another status, and send it at once although the last one was refused.
 	pending []metav1.Condition

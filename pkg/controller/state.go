@@ -173,8 +173,8 @@ func fingerprint(server *v1beta1.MCPServer, of v1beta1.MCPServerStatus) uint64 {
 // tierStates are the rollouts of one MCPServer.
 type tierStates struct{ backend, proxy rollout.State }
 
-// statusRecord is what a status tells that this process has computed, and that the API server has.
-type statusRecord struct {
+// ownStatus is what a status tells that this process has computed, and that the API server has.
+type ownStatus struct {
 	// known is set once this process has written such a status, or found it written.
 	known bool
 	// contested are the objects of the conflicts that the status reports, and conflicts is how many findings report them. contested is nil

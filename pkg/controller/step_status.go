@@ -98,9 +98,9 @@ func compose(ctx context.Context, t *takeoverState, w apply.Writer, o status.Obs
 }
 
 // tells returns what a status tells that was computed from an observation.
-func tells(p *pass, o *status.Observation, next *v1beta1.MCPServerStatus) statusRecord {
+func tells(p *pass, o *status.Observation, next *v1beta1.MCPServerStatus) ownStatus {
 	before := p.state.told
-	now := statusRecord{
+	now := ownStatus{
 		known: true, contested: sets.New[apply.ObjectRef](), take: before.take, missed: before.missed,
 	}
 	for _, f := range slices.Concat(o.Refusals, o.Contested, o.Delays) {
@@ -184,7 +184,7 @@ func unsharedSessions(o status.Observation) []status.Finding {
 // isDoubtful reports whether a conflict that the status reports may stand without being known now: the write of the object was forbidden,
 // or this operator has not tried it. About which objects the status of an operator before this one reports conflicts is not known, so any
 // may be one of them.
-func isDoubtful(server *v1beta1.MCPServer, before *statusRecord, refused []error, unattempted []apply.ObjectRef) bool {
+func isDoubtful(server *v1beta1.MCPServer, before *ownStatus, refused []error, unattempted []apply.ObjectRef) bool {
 	if !meta.IsStatusConditionFalse(server.Status.Conditions, v1beta1.ConditionFieldsOwned) {
 		return false
 	}

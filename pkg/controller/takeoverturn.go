@@ -112,16 +112,16 @@ func beginTakeover(p *pass, do *executor) bool {
 	}
 	if reason != "" {
 		finding := status.Finding{Condition: v1beta1.ConditionTakenOver, Status: metav1.ConditionFalse, Reason: reason, Message: message}
-		config, conditions, news := status.Notice(p.Server, finding, p.state.pending, do.config.Clock.Now())
+		config, conditions, events := status.Notice(p.Server, finding, p.state.pending, do.config.Clock.Now())
 		out := do.write(managers.Status, apply.Request{Object: observed.ServerRef(p.Key), Config: config})
 		p.state.notePending(out.Err, conditions)
 		if out.Err == nil && out.Action != apply.ActionNone {
-			do.events(news)
+			do.events(events)
 		}
 	}
 	if admission == takesOver {
 		if !do.reveal() {
-			if !slices.ContainsFunc(p.refused, isNews) {
+			if !slices.ContainsFunc(p.refused, isReported) {
 				return false // It should be over in a moment.
 			}
 			p.blocked = true // What ToolHive has made without labels would not be taken over. The condition says what cannot be read.

@@ -68,7 +68,7 @@ func traceEnd(ctx context.Context, outcome string, refused ...error) {
 		return
 	}
 	if len(refused) > 0 {
-		apply.RecordRefusal(span, refused[max(0, slices.IndexFunc(refused, isNews))])
+		apply.RecordRefusal(span, refused[max(0, slices.IndexFunc(refused, isReported))])
 		return
 	}
 	span.SetAttributes(apply.AttributeOutcome.String(outcome))
