@@ -18,21 +18,18 @@ import (
 	"github.com/freehold-dev/freehold/pkg/priorityqueue"
 )
 
-// ahead names the children whose source is a newer generation of the MCPServer than this cache has, and returns them as
-// forged. An operator that is ahead of this one may have written them; or a user has forged or restored the annotation,
-// which would hold its writer back for ever. They are forged if the API server then confirms the MCPServer. Each is named
-// with all that a writer of it would change, so that a confirmation does not hold for a child that another operator has
-// written since; a change of its status makes no difference.
-func ahead(v *observed.Snapshot) (names string, forged []apply.ObjectRef) {
-	var found []string
+// inDoubt returns the children with something in doubt, and names them with all that a writer of each would change: a confirmation does
+// not hold for a child that another operator has written since. A change of its status makes no difference.
+func inDoubt(v *observed.Snapshot, doubtful func(ref apply.ObjectRef, live metav1.Object) bool) (text string, children []apply.ObjectRef) {
+	var names []string
 	for ref, live := range v.Existing() {
-		if live.GetDeletionTimestamp() == nil && isAhead(v, nil, live) && v.IsOwned(ref, live) {
-			forged = append(forged, ref)
-			found = append(found, fmt.Sprintf("%s>%d@%x", ref, v.Server.Generation, v.Children[ref].EntriesHash()))
+		if live.GetDeletionTimestamp() == nil && doubtful(ref, live) && v.IsOwned(ref, live) {
+			children = append(children, ref)
+			names = append(names, fmt.Sprintf("%s@%x", ref, v.Children[ref].EntriesHash()))
 		}
 	}
-	slices.Sort(found)
-	return strings.Join(found, " "), forged
+	slices.Sort(names)
+	return strings.Join(names, " "), children
 }
 
 // isAhead reports whether a child records a later generation of the MCPServer, or a newer state of an object that it refers to, than
@@ -43,34 +40,23 @@ func isAhead(v *observed.Snapshot, references apply.References, live metav1.Obje
 		len(references.Ahead(live, v1beta1.AnnotationReferences)) > 0
 }
 
-// unowned names the children that do not refer to the MCPServer, each with all that a writer of it would change, as ahead does; it is
-// empty when all refer to it.
-func unowned(v *observed.Snapshot) string {
-	var found []string
-	for ref, live := range v.Existing() {
-		if isUntaken(v, ref) && waitsFor(v, ref) != "" {
-			continue
-		}
-		if live.GetDeletionTimestamp() == nil && !metav1.IsControlledBy(live, v.Server) && v.IsOwned(ref, live) {
-			found = append(found, fmt.Sprintf("%s@%x", ref, v.Children[ref].EntriesHash()))
-		}
-	}
-	slices.Sort(found)
-	return strings.Join(found, " ")
-}
-
-// ownFinalizer makes the finalizer ours, and thereby sure that the MCPServer is as this cache has it where there are doubts: about children
-// without a reference to it, and, see ahead, about those that are ahead of it. It reports whether the pass is to go on.
+// ownFinalizer makes the finalizer ours. Where children are in doubt, the same request confirms that the MCPServer is as this cache has it.
 //
-// A user may have removed the reference; then it is to come back. Or the garbage collector has, because the MCPServer
-// was deleted and its children are to stay; then restoring it would end the child. The caches of two kinds do not show
-// these changes in their order. So before a child gets a reference, the API server is asked to confirm that the
-// MCPServer still is as this cache has it. Built-in controllers read the owner again for the same reason.
+// A child without a reference to the MCPServer may have lost it to a user, and gets it back. Or the garbage collector has removed it,
+// because the MCPServer was deleted and its children are to stay; to restore the reference would end the child. The caches of two kinds do
+// not show these changes in their order. Built-in controllers read the owner again for the same reason.
+//
+// A child that records a later generation of the MCPServer may be written by an operator that is ahead of this one. Or a user has forged
+// or restored the annotation, which would hold its writer back for ever: that is so if the API server confirms the MCPServer.
 func ownFinalizer(p *pass, do *executor) bool {
-	unowned := unowned(p.Snapshot)
-	ahead, forged := ahead(p.Snapshot)
-	doubts := strings.TrimSpace(unowned + " " + ahead)
-	if doubts == "" {
+	unowned, _ := inDoubt(p.Snapshot, func(ref apply.ObjectRef, live metav1.Object) bool {
+		return !metav1.IsControlledBy(live, p.Server) && !(isUntaken(p.Snapshot, ref) && waitsFor(p.Snapshot, ref) != "")
+	})
+	ahead, forged := inDoubt(p.Snapshot, func(_ apply.ObjectRef, live metav1.Object) bool { return isAhead(p.Snapshot, nil, live) })
+	doubts := ""
+	if unowned != "" || ahead != "" {
+		doubts = fmt.Sprintf("unowned: %s, ahead of %d: %s", unowned, p.Server.Generation, ahead)
+	} else {
 		p.state.confirmedOwner = "" // A confirmation ends with the doubts.
 	}
 	out := do.write(managers.Finalizer, apply.Request{
@@ -84,7 +70,7 @@ func ownFinalizer(p *pass, do *executor) bool {
 		// This cache is behind the operator that wrote these children. They stay, and the condition reports that.
 		p.refused = slices.DeleteFunc(p.refused, func(err error) bool { return err == out.Err }) //nolint:errorlint // this very one
 	case !slices.ContainsFunc(p.refused, isReported):
-		return false // It should be over in a moment.
+		return false // The refusal should be over in a moment.
 	default:
 		p.blocked = true // Children without a finalizer could be left behind. The condition says what keeps Freehold from writing them.
 	}
@@ -92,29 +78,9 @@ func ownFinalizer(p *pass, do *executor) bool {
 		p.state.confirmedOwner = doubts
 	}
 	if p.state.confirmedOwner == doubts {
-		p.forged = forged // As far as is known.
+		p.forged = forged
 	}
 	return true
-}
-
-// doubts names the children that record newer states of references than this pass knows, each with all that a writer of it would
-// change, and those references.
-func doubts(v *observed.Snapshot, known apply.References) (text string, children []apply.ObjectRef, references []string) {
-	var found []string
-	for ref, live := range v.Existing() {
-		names := known.Ahead(live, v1beta1.AnnotationReferences)
-		if len(names) == 0 || live.GetDeletionTimestamp() != nil || !v.IsOwned(ref, live) {
-			continue
-		}
-		children, references = append(children, ref), append(references, names...)
-		found = append(found, fmt.Sprintf("%s@%x", ref, v.Children[ref].EntriesHash()))
-	}
-	if len(found) == 0 {
-		return "", nil, nil
-	}
-	slices.Sort(found)
-	slices.Sort(references)
-	return strings.Join(append(found, known.String()), " "), children, slices.Compact(references)
 }
 
 // confirmationBounds bound how often references are read to confirm that they have no newer state.
@@ -124,24 +90,27 @@ var confirmationBounds = priorityqueue.Bounds{Shortest: minBackoff, Longest: max
 // API server has the objects as this cache has them. Then the annotation was forged, or restored from a copy, and would hold the writer
 // back for ever. A confirmation takes a read of each object, so it is repeated after waits that grow.
 func confirmReferences(p *pass, do *executor) {
-	text, children, references := doubts(p.Snapshot, p.references)
-	if text == "" {
+	var newer []string
+	doubts, children := inDoubt(p.Snapshot, func(_ apply.ObjectRef, live metav1.Object) bool {
+		names := p.references.Ahead(live, v1beta1.AnnotationReferences)
+		newer = append(newer, names...)
+		return len(names) > 0
+	})
+	if len(children) == 0 {
 		return
 	}
-	if p.state.confirmedReferences == text {
-		p.confirmed = children
-		return
-	}
-	if left := p.state.confirmationWait.Left(do.config.Clock.Now()); left > 0 {
-		do.wakeIn(left)
-		return
-	}
-	do.wakeIn(p.state.confirmationWait.Begin(do.config.Clock.Now(), confirmationBounds))
-	for _, ours := range p.references {
-		if slices.Contains(references, ours.Name) && !do.readReference(ours) {
-			return // If this cache is behind, it will catch up, and that wakes the MCPServer.
+	doubts += " " + p.references.String()
+	if p.state.confirmedReferences != doubts {
+		if left := p.state.confirmationWait.Left(do.config.Clock.Now()); left > 0 {
+			do.wakeIn(left)
+			return
+		}
+		do.wakeIn(p.state.confirmationWait.Begin(do.config.Clock.Now(), confirmationBounds))
+		for _, ours := range p.references {
+			if slices.Contains(newer, ours.Name) && !do.readReference(ours) {
+				return // If this cache is behind, it will catch up, and that wakes the MCPServer.
+			}
 		}
 	}
-	p.state.confirmedReferences = text
-	p.confirmed = children
+	p.state.confirmedReferences, p.confirmed = doubts, children
 }
