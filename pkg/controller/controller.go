@@ -182,7 +182,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// begin lets passes over the objects of a namespace begin, whose caches are filled. It wakes those that came too early.
+// begin lets passes over the objects of a namespace begin, whose caches are filled. It wakes the keys that came too early.
 func (c *Controller) begin(logger klog.Logger, s *observed.Scope) {
 	resumeTakeovers(&c.process, s)
 	resumeConfigRollouts(&c.process, s)
@@ -276,9 +276,8 @@ func (c *Controller) handler(kind schema.GroupKind, store cache.Store, wake func
 		if err != nil {
 			return
 		}
-		// The next pass would find it out as well. That may take long when thousands are created at once, and until then
-		// their versions would be remembered. A store of the kind that a pass does not look into says nothing about the one
-		// that it does.
+		// The next pass would see the version as well. That may take long when thousands of objects are created at once, and until
+		// then their versions would be remembered. The same kind may have another store, into which passes do not look.
 		if ref := apply.NewObjectRef(kind, accessor.GetNamespace(), accessor.GetName()); c.caches.Store(ref) == store {
 			c.applier.WriteTracker().Seen(ref, accessor.GetResourceVersion())
 		}

@@ -22,7 +22,7 @@ import (
 const (
 	// levelEdits is for edits, which a user waits for.
 	levelEdits priorityqueue.Level = iota
-	// levelDeletions is for MCPServers that go, which may be many at once: of a whole namespace, or by a tool that makes everything anew.
+	// levelDeletions is for MCPServers that are deleted, which may be many at once: those of a namespace, or of a tool that creates all anew.
 	levelDeletions
 	// levelOthers is for first passes, the progress of rollouts and all the rest.
 	levelOthers
@@ -92,7 +92,7 @@ func isEdited(kind schema.GroupKind, now, before any) bool {
 func levelOfParent(child metav1.Object, server *v1beta1.MCPServer) priorityqueue.Level {
 	switch controller := metav1.GetControllerOfNoCopy(child); {
 	case controller != nil && inventory.IsMCPServer(*controller) && (server == nil || controller.UID != server.UID):
-		return levelOthers // It was a predecessor's.
+		return levelOthers // The child of a predecessor.
 	case server != nil && server.DeletionTimestamp != nil:
 		return levelDeletions
 	}

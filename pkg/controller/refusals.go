@@ -41,8 +41,8 @@ func isMomentary(err error) bool {
 	return !isReported(err) && (class == apply.ClassMoved || class == apply.ClassTransient)
 }
 
-// isDue reports whether a refusal keeps the spec from being carried out: any but the first of a moment at a generation of the
-// MCPServer that the status reports already.
+// isDue reports whether a refusal keeps the spec from being carried out. One that has just begun does not, if the status reports the
+// generation of the MCPServer already.
 func isDue(server *v1beta1.MCPServer, err error) bool {
 	return isReported(err) || server.Status.ObservedGeneration != server.Generation
 }
@@ -54,7 +54,7 @@ func concernsPods(server *v1beta1.MCPServer, err error) bool {
 		return false
 	}
 	if !isDue(server, err) {
-		return false // A race was lost, or an answer, and the spec is unchanged.
+		return false // The write lost a race or got no answer, and the spec is unchanged.
 	}
 	conflict, ok := errors.AsType[*apply.ConflictError](err)
 	return !ok || slices.ContainsFunc(conflict.Fields, func(f apply.FieldConflict) bool {
@@ -88,7 +88,7 @@ func conflicts(refused []error) (found []*apply.ConflictError) {
 func endures(refusal error) bool { return !apply.Policies()[apply.ClassOf(refusal)].Passes }
 
 // refusals turns refused writes into conditions. Delays are those that pass by themselves as a rule and have not so far.
-// One that has only just begun is left to logs and metrics.
+// A refusal that has only just begun is left to logs and metrics.
 func refusals(v *observed.Snapshot, refused []error) (found, delays []status.Finding) {
 	for _, err := range refused {
 		refusal, ok := errors.AsType[*apply.Refusal](err)

@@ -115,13 +115,13 @@ func (r *resolution) aboutTaking(contested []*apply.ConflictError, unanswered bo
 		f.Message = "no contested field fits so far, and some objects are not written yet; Freehold carries out the request " +
 			"when it knows who owns their fields. The conditions Applied and Ready report what it waits for"
 	case r.take.Empty(), !r.begun:
-		// It is to be recorded, or forgotten, first.
+		// The request is to be recorded, or its record forgotten, first.
 		return r.unchanged(v1beta1.ConditionFieldsTaken)
 	case len(r.record.Claims) == 0:
 		f.Status, f.Reason = metav1.ConditionFalse, v1beta1.ReasonNothingToTake
 		f.Message = "no contested field fits; to ask again, put a comma in front of the annotation's value"
 	case r.refused, unanswered && !r.answered(), slices.ContainsFunc(contested, r.standing):
-		// What is written down is not all taken yet.
+		// Not all that is recorded is taken yet.
 		f.Status, f.Reason = metav1.ConditionUnknown, v1beta1.ReasonTaking
 		f.Message = "taking " + r.record.Took
 	case r.missed(), !r.answered() && slices.ContainsFunc(contested, r.claimedAgain):
@@ -139,8 +139,8 @@ func (r *resolution) aboutTaking(contested []*apply.ConflictError, unanswered bo
 const claimedAgain = "fields were claimed again before they could be taken, and stay as they are; to ask again, put a comma in front of " +
 	"the annotation's value. The request was to take "
 
-// answered reports whether an earlier status tells how the request has ended. One of an operator before this one tells the end of the
-// request that is recorded.
+// answered reports whether an earlier status tells how the request has ended. A status of the operator before this one tells the end of
+// the recorded request.
 func (r *resolution) answered() bool {
 	if r.told.known {
 		return r.told.take == r.record.Request

@@ -49,7 +49,7 @@ func (s *serverState) publish(set *workload.StatefulSet, backend, proxy rollout.
 }
 
 // observeWait is how long the controllers of workloads are given to look at a change before the status is written without
-// their result. It takes them milliseconds, and a status in between would say nothing and be in the way of the next.
+// their result. They take milliseconds, and a status in between would only delay the next one.
 const observeWait = 2 * time.Second
 
 // observationLeft returns for how much longer a controller may take to look at a change; 0 for no longer.
@@ -64,9 +64,9 @@ func (s *serverState) observationLeft(now time.Time, states ...rollout.State) ti
 	return max(0, s.unobservedSince.Add(observeWait).Sub(now))
 }
 
-// createBy gives the controller of a backend's StatefulSet until rollout.ReadyDeadline to create a pod. Why it cannot, it says in events
-// alone, which no informer has, and when that began is in no object: it counts from when it was seen first. What the MCPServer's status
-// reports already stays so, also after a restart of the operator. wake is when the time is over.
+// createBy gives the controller of a backend's StatefulSet until rollout.ReadyDeadline to create a pod. That controller says in events alone
+// why it cannot, which no informer has, and no object has the time since when. So the time counts from when the operator saw it first. What
+// the MCPServer's status reports already stays reported, also after a restart of the operator. wake is when the time is over.
 func (s *serverState) createBy(backend rollout.State, previous *v1beta1.MCPServerStatus, now time.Time) (_ rollout.State, wake time.Duration) {
 	if backend.Phase != rollout.Progressing || backend.Reason != rollout.Creating {
 		s.creatingSince = time.Time{}

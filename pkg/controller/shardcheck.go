@@ -21,10 +21,9 @@ import (
 // errMovedAway keeps a request from being sent.
 var errMovedAway = fmt.Errorf("the labels of the MCPServer have changed, and this operator does not select it: %w", apply.ErrNotOurs)
 
-// shardCheck makes sure that an MCPServer is still this operator's when a pass begins to write. The zero value always does,
-// without a check.
+// shardCheck makes sure that an MCPServer is still this operator's when a pass begins to write. The zero value asks nothing.
 type shardCheck struct {
-	// ask returns an error unless it is; nil where there is nothing to ask.
+	// ask returns an error unless the MCPServer is this operator's; nil where there is nothing to ask.
 	ask func(ctx context.Context) error
 	// sure reports that the answer was yes, and that the pass has read nothing since.
 	sure bool
@@ -32,7 +31,7 @@ type shardCheck struct {
 	lost error
 }
 
-// newShardCheck returns that of an MCPServer, which asks the API server; with a nil selector there is nothing to ask.
+// newShardCheck returns the check of an MCPServer, which asks the API server; with a nil selector there is nothing to ask.
 func newShardCheck(selector labels.Selector, client versioned.Interface, server *v1beta1.MCPServer) *shardCheck {
 	if selector == nil {
 		return &shardCheck{}

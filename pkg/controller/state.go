@@ -89,10 +89,10 @@ func intentOf(server *v1beta1.MCPServer) uint64 {
 type failure int32
 
 // unlabelledObjects are the objects that have the name of a child and that no informer shows, because they lack the label that it
-// selects by: an object in a child's way, one that ToolHive has made without labels, and a child that has lost its label. At
+// selects by: an object in a child's way, an object that ToolHive has made without labels, and a child that has lost its label. At
 // takeover and deletion Freehold looks for such objects; otherwise it finds one when the creation of the child is refused. No
-// event reports its changes, so it is read again after waits that grow, until an informer shows it or it is gone. An edit of the
-// MCPServer ends a wait: a user who has removed what is in the way makes one to have Freehold look.
+// event reports a change of such an object, so Freehold reads it again after waits that grow, until an informer shows it or it is gone. An
+// edit of the MCPServer ends a wait: a user who has removed what was in the way edits the MCPServer to have Freehold look.
 type unlabelledObjects map[apply.ObjectRef]*unlabelledObject
 
 // unlabelledObject is what is known of a name without an informer.
@@ -101,7 +101,7 @@ type unlabelledObject struct {
 	object *observed.Child
 	// wait is how long it is before it is read again.
 	wait priorityqueue.Wait
-	// absent is set when the name was read and found free, see revealAll.
+	// absent is set when the name was read and found free, see executor.reveal.
 	absent bool
 	// refusal is the refused creation after which the name was read and found free. The same refusal says nothing new.
 	refusal string
@@ -135,8 +135,8 @@ func (u *unlabelledObjects) note(ref apply.ObjectRef) *unlabelledObject {
 var statusBounds = priorityqueue.Bounds{Shortest: time.Second, Longest: time.Minute}
 
 // statusBackoff slows down the writes of a status that another process under the name of our field manager writes too: an operator that
-// has lost its lease and does not know it yet, or one of another installation. The API server sees no conflict then, and two that see
-// different things would overwrite each other as fast as they can. A new status is written at once; one that was written before and
+// has lost its lease and does not know it yet, or one of another installation. The API server sees no conflict between them, and two
+// operators that see different things would overwrite each other as fast as they can. A new status is written at once; one that was written before and
 // has been overwritten since, at once the first time, and then after waits that grow.
 type statusBackoff struct {
 	priorityqueue.Wait

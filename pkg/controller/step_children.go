@@ -29,8 +29,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
-// writeChildren writes the intents in their order. One that depends on a refused one is held back: otherwise it would run
-// ahead of the object that it depends on. The proxy is not created before the backend has been ready.
+// writeChildren writes the intents in their order. It holds back an intent that depends on a refused one, which otherwise would run ahead
+// of the object that it depends on. The proxy is not created before the backend has been ready.
 func writeChildren(p *pass, do *executor) {
 	result := p.result
 	moved := (len(result.Held) > 0 || p.queued != nil) && endpointMoves(p.Snapshot)
@@ -47,7 +47,7 @@ func writeChildren(p *pass, do *executor) {
 			continue
 		}
 		if moved && intent.MovesWithProxy() && p.Object(ref) != nil {
-			// The proxy that runs would not find it any more.
+			// The running proxy would not find the object any more.
 			do.holdBack(ref)
 			continue
 		}
@@ -76,13 +76,13 @@ func requestOf(p *pass, intent *render.Intent) apply.Request {
 	}
 }
 
-// findsBackend reports whether a runner that starts finds its backend. One that attaches to a process needs to know which.
+// findsBackend reports whether a runner that starts finds its backend. A runner that attaches to a process needs to know which.
 func findsBackend(p *pass) bool {
 	return p.BackendServes() && (!p.result.SinglePod || p.BackendProcess() != "")
 }
 
-// stillSet returns which of the fields that an intent unsets may be set. Of those of a rolling update the cache keeps enough to
-// know; otherwise the object would have to be read.
+// stillSet returns which of the fields that an intent unsets may be set. The cache keeps enough to know that of a rolling update; for any
+// other field the object would have to be read.
 func stillSet(intent render.Intent, live metav1.Object) []string {
 	if set, ok := live.(*workload.StatefulSet); ok && set.UpdateStrategy.RollingUpdate == nil {
 		return slices.DeleteFunc(slices.Clone(intent.Unset), func(path string) bool { return path == render.RollingUpdatePath })
@@ -178,7 +178,7 @@ func (in *scaling) decide() scaleDecision {
 		return scaleDecision{absent: true} // The workload itself was refused, or waits; a number of replicas alone does not make one.
 	}
 	if !in.IsOwned(ref, live) {
-		return scaleDecision{absent: true} // Its main writer has reported that.
+		return scaleDecision{absent: true} // The main writer of the workload reports whose it is.
 	}
 	number := replicasOf(live)
 	owner := ownersOfReplicas(live, in.workload.Replicas)
@@ -240,9 +240,9 @@ func capping(object apply.ObjectRef, number, most int32, by []ownership.Owner) s
 func withCappings(server *v1beta1.MCPServer, spec, capped []status.Finding) []status.Finding {
 	before := toldCapping(server)
 	if len(capped) > 0 || before == nil {
-		return append(capped, spec...) // The first one's reason is the condition's.
+		return append(capped, spec...) // The condition has the reason of the first finding.
 	}
-	// It says what the spec asks for, too.
+	// The earlier report covers what the spec asks for as well.
 	others := slices.DeleteFunc(spec, func(f status.Finding) bool { return f.Condition == before.Type })
 	return append(others, status.Finding{Condition: before.Type, Status: before.Status, Reason: before.Reason, Message: before.Message})
 }

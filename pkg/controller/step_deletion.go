@@ -23,7 +23,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
-// end finalizes an MCPServer, and records an event about what is in the way, which nothing else reports: the status stays as it was.
+// end finalizes an MCPServer, and records an event about what is in the way: nothing else reports that, as the status stays as it was.
 func end(p *pass, do *executor) {
 	do.takeovers.release(p.Key) // Another finalizer may keep the MCPServer for long.
 	do.configRollouts.release(p.Key)
@@ -31,7 +31,7 @@ func end(p *pass, do *executor) {
 	do.forgetConflicts()
 	finalize(p, do)
 	if !p.answered {
-		return // It was recorded when it began.
+		return // The event was recorded when the refusal began.
 	}
 	found, delays := refusals(p.Snapshot, p.refused)
 	for _, f := range append(found, delays...) {
@@ -49,10 +49,10 @@ func finalize(p *pass, do *executor) {
 		return
 	}
 	if do.config.Takeover == TakeoverOff && takeover.Held(p.Server, "") && !managers.Owns(p.Server, managers.Finalizer, "") {
-		return // It is for ToolHive's operator to do.
+		return // ToolHive's operator finalizes it.
 	}
 	if !do.reveal() {
-		return // What is left of the children has to be known.
+		return // Which children are left has to be known first.
 	}
 	deletion := decideDeletion(p.Snapshot, p.state.proved)
 	for i, ref := range deletion.doomed {

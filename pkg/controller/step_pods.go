@@ -73,16 +73,15 @@ type recoveryDecision struct {
 	recovering bool
 }
 
-// recoverProxies decides on a view, and on which pods of the proxy failed before while their backend was not ready.
+// recoverProxies decides on a snapshot, and on which pods of the proxy failed before while their backend was not ready.
 //
 // A runner exits when its backend is not ready, and the kubelet starts it again after waits of up to five minutes. Once
 // the backend is back there is nothing to wait for: a pod that waits out its back-off is deleted, and the ReplicaSet
 // makes one that starts at once. A pod that fails with its backend ready has another problem and is left to the
 // kubelet.
 //
-// While the backend does not serve it adds those
-// that fail. Afterwards a pod stays among them, as long as it is as it failed, until it is being deleted: a deletion that was
-// refused is repeated.
+// While the backend does not serve, the pods that fail are added. Afterwards a pod stays among them until its runner was started again or
+// the pod is being deleted, so a deletion that was refused is repeated.
 func recoverProxies(v *observed.Snapshot, before map[types.UID]failure) (r recoveryDecision) {
 	serves := v.BackendServes()
 	r.failed = map[types.UID]failure{}

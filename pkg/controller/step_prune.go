@@ -46,9 +46,9 @@ type pruning struct {
 }
 
 // decide returns the children to delete that the MCPServer had under an earlier spec, or as ToolHive's: those that no pod uses
-// and none can come to use, neither one of a live template, nor of an earlier revision that the user may go back to, nor of a
+// and that no pod can come to use, be it a pod of a live template, of an earlier revision that the user may go back to, or of a
 // write of this pass that was refused and may have been accepted after all. Pods, ReplicaSets and workloads wake the MCPServer
-// when they change. gone are those that do not exist.
+// when they change. gone are the unwanted children that do not exist.
 func (in *pruning) decide() (doomed, gone []apply.ObjectRef) {
 	for _, ref := range in.unwanted() {
 		live := in.Object(ref)
@@ -57,12 +57,12 @@ func (in *pruning) decide() (doomed, gone []apply.ObjectRef) {
 			gone = append(gone, ref)
 		case !in.IsOwned(ref, live), in.inUse(ref):
 		case isAhead(in.Snapshot, in.references, live) && !slices.Contains(in.forged, ref):
-			// An operator that knows a later generation has made it: its templates name it, or will.
+			// An operator that knows a later generation has made this child: the templates of that operator name it, or will.
 		case ref.Kind == managers.ConfigMap && len(in.result.Held) > 0:
-			// While a reference cannot be used, what the proxy will read is unknown. An operator that has seen it already may
-			// have made this.
+			// While a reference cannot be used, what the proxy will read is unknown. An operator that has seen the reference may have
+			// made this ConfigMap.
 		case in.intruded && takeover.Held(live, ""):
-			// ToolHive's operator runs, and would make it again.
+			// ToolHive's operator runs, and would make the child again.
 		default:
 			doomed = append(doomed, ref)
 		}
@@ -110,7 +110,7 @@ func (in *pruning) observedProxy() *workload.Deployment {
 	return deployment
 }
 
-// allProxyPods returns the pods of the proxy, and those that may turn out to be.
+// allProxyPods returns the pods of the proxy, and the pods that may turn out to be.
 func (in *pruning) allProxyPods() []*workload.Pod {
 	return slices.Concat(in.ProxyPods(), in.Ask.UnplacedProxyPods(in.Key))
 }
@@ -127,9 +127,9 @@ func (in *pruning) configInUse(name string) bool {
 		slices.ContainsFunc(in.allProxyPods(), func(pod *workload.Pod) bool { return slices.Contains(pod.ConfigMaps, name) })
 }
 
-// knowsRevisions reports whether the ReplicaSets are all of those that a Deployment had when it was seen. Its cache may be ahead of
-// theirs. The events of ReplicaSets come in the order of their writes, and the present one of a Deployment was written after all
-// others had been created, so where that is known, all are.
+// knowsRevisions reports whether the ReplicaSets are all that a Deployment had when it was seen: the cache of Deployments may be ahead of
+// that of ReplicaSets. Events of ReplicaSets come in the order of their writes, and the present ReplicaSet of a Deployment was written after
+// all others had been created. So where the present one is known, all are.
 func knowsRevisions(deployment *workload.Deployment, sets []observed.ReplicaSet) bool {
 	present := observed.RevisionOf(deployment)
 	return present > 0 && slices.ContainsFunc(sets, func(set observed.ReplicaSet) bool { return set.Revision() >= present })
@@ -155,7 +155,7 @@ func (in *pruning) accountInUse(account string) bool {
 		return true
 	}
 	if set.UpdateStrategy.Type != appsv1.OnDeleteStatefulSetStrategyType && set.Status.CurrentRevision != set.Status.UpdateRevision {
-		return true // A pod that is deleted may come back as it was: behind a partition, or before its turn.
+		return true // A pod that is deleted may come back with its earlier template: behind a partition, or before its turn.
 	}
 	return set.Template.ServiceAccount == account ||
 		slices.ContainsFunc(in.BackendPods(), func(pod *workload.Pod) bool { return pod.ServiceAccount == account })

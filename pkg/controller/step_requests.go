@@ -30,8 +30,8 @@ func followRequests(p *pass, do *executor) {
 	p.observation.Requests = p.resolution.findings(complete, contested(p, do), slices.ContainsFunc(p.refused, losesTrack))
 }
 
-// carryOutTake carries out a request to take fields of the status, which is then written with the rest. Of another request it records
-// what that is about to end, before anything is taken; with that the MCPServer's next pass begins. It forgets a request that is
+// carryOutTake carries out a request to take fields of the status, which is then written with the rest. Before anything is taken for a new
+// request it records which claims the request is to end; the event of that record begins the next pass. It forgets a request that is
 // withdrawn. complete means that every object was there and could be looked at.
 func carryOutTake(p *pass, do *executor, complete bool) {
 	r, ref := p.resolution, observed.ServerRef(p.Key)
@@ -45,7 +45,7 @@ func carryOutTake(p *pass, do *executor, complete bool) {
 	switch {
 	case r.begun:
 		r.held = slices.DeleteFunc(heldOfStatus(p, do), func(f apply.FieldConflict) bool {
-			return !slices.ContainsFunc(f.Owners, func(o ownership.Owner) bool { return !takeover.FromToolHive(o) }) // That is inherited.
+			return !slices.ContainsFunc(f.Owners, func(o ownership.Owner) bool { return !takeover.FromToolHive(o) }) // Claims of ToolHive alone are inherited.
 		})
 		return
 	case r.take.Empty() && !recorded:
@@ -66,7 +66,7 @@ func carryOutTake(p *pass, do *executor, complete bool) {
 	}
 	out := do.write(managers.Requests, apply.Request{Object: ref, Config: config})
 	if out.Err == nil {
-		// What was taken for another request, or for the same one that was withdrawn, counts no more, nor how that has ended.
+		// What was taken for another request, or for this one before it was withdrawn, counts no more, nor does the end of either.
 		p.state.taken, p.state.told.take = takeState{}, ""
 	}
 }

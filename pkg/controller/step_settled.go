@@ -47,7 +47,7 @@ func inputHash(v *observed.Snapshot, input render.Input) uint64 {
 	hashReferences(&h, &input.References)
 	maphash.WriteComparable(&h, input.BackendProcess)
 	maphash.WriteComparable(&h, v.BackendServes())
-	var children uint64 // A sum, since a pass that makes a child does not have it where the next one does.
+	var children uint64 // A sum, since the order of a map differs from pass to pass.
 	for ref, found := range v.Children {
 		children += maphash.Comparable(inputSeed, struct {
 			ref             apply.ObjectRef

@@ -73,8 +73,8 @@ func reportStatus(p *pass, do *executor) {
 	}
 }
 
-// compose computes the status, and returns the observation from which it was. Fields of it that others own at other values are reported in FieldsOwned; where that is
-// owned as well, in Stalled.
+// compose computes the status, and returns it with the observation that it was computed from. The condition FieldsOwned reports the fields
+// of the status that another manager owns with another value; where that condition is owned too, Stalled does.
 func compose(ctx context.Context, t *takeoverState, w apply.Writer, o status.Observation, now time.Time) (v1beta1.MCPServerStatus, status.Observation) {
 	next := status.Compute(o, now)
 	conflict := excludedFrom(ctx, t, w, statusRequest(t, status.Intent(t.Server, next))).Conflict
@@ -87,7 +87,7 @@ func compose(ctx context.Context, t *takeoverState, w apply.Writer, o status.Obs
 	}
 	o.Contested = append(o.Contested, finding)
 	next = status.Compute(o, now)
-	// Now that it reports them, it may be in conflict itself.
+	// The condition that reports them may be in conflict itself.
 	conflict = excludedFrom(ctx, t, w, statusRequest(t, status.Intent(t.Server, next))).Conflict
 	if conflict != nil && slices.ContainsFunc(conflict.Fields, isFieldsOwned) {
 		finding.Condition, finding.Status, finding.Message = v1beta1.ConditionStalled, metav1.ConditionTrue, describe(t.Snapshot, conflict)
@@ -139,7 +139,7 @@ func stored(out apply.Outcome, written v1beta1.MCPServerStatus) v1beta1.MCPServe
 func isWorthTelling(o *status.Observation, refused []error, capped int, wait time.Duration) (tell bool, wake time.Duration) {
 	switch {
 	case o.Server.Status.Phase == "", len(o.Invalid)+len(o.Held)+len(o.Refusals)+len(o.Requests)+capped > 0:
-		return true, 0 // That is reported whatever happens to the pods, and another pass may not know it.
+		return true, 0 // These findings are reported whatever happens to the pods, and another pass may not know them.
 	case len(o.Delays) > 0:
 		return true, 0
 	case slices.ContainsFunc(refused, isMomentary):

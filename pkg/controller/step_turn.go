@@ -21,8 +21,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
-// resumeConfigRollouts gives slots to the MCPServers whose proxies are being replaced when the operator starts, as far as they refer to
-// something: an operator before this one may have begun that.
+// resumeConfigRollouts gives slots to the MCPServers whose proxies are being replaced when the operator starts, if they refer to anything:
+// the operator before this one may have begun that for a reference.
 func resumeConfigRollouts(c *process, s *observed.Scope) {
 	for name := range observed.NamesIn(s.ServerStore) {
 		if !c.caches.Serves(name) {
@@ -48,7 +48,7 @@ func awaitTurn(p *pass, do *executor) {
 	}
 	stands, refusal := proxyRefusal(p, do, template)
 	if stands {
-		return // No request is sent, so nothing is replaced. To wait for a turn it would keep others waiting for nothing.
+		return // No request is sent, so nothing is replaced, and others need not wait for this MCPServer.
 	}
 	turn, acquired := do.configRollouts.acquire(p.Key)
 	if acquired {
@@ -58,7 +58,7 @@ func awaitTurn(p *pass, do *executor) {
 	result.Intents = slices.DeleteFunc(result.Intents, render.Intent.IsOfProxy)
 	do.holdBack(p.DeploymentRef())
 	if refusal != nil {
-		do.refuse(refusal) // It is what the author has to resolve, until another attempt has shown that it is over.
+		do.refuse(refusal) // The author has to resolve the refusal, until another attempt shows that it is over.
 	}
 }
 
@@ -76,7 +76,7 @@ func rollsForReference(p *pass, do *executor, template *render.Intent) bool {
 		p.state.withoutEffect = p.references
 		return false
 	}
-	// What differs for another reason than a newer reference is the author's own.
+	// A difference that no newer reference causes is a change by the author, and waits for no turn.
 	return p.state.withoutEffect == nil || p.references.NewerThan(p.state.withoutEffect)
 }
 
@@ -132,7 +132,7 @@ func leaveTurn(p *pass, do *executor) {
 	}
 	deployment := p.Deployment()
 	switch {
-	case deployment == nil, !do.configRollouts.holds(p.Key): // In the latter case it may wait for a turn that it needs no more.
+	case deployment == nil, !do.configRollouts.holds(p.Key): // Without a slot the MCPServer may wait for a turn that it needs no more.
 	case isReplaced(deployment, p.ProxyPods(), p.Now), p.unwritten.Has(p.DeploymentRef()) && !slices.ContainsFunc(p.refused, endures):
 		do.wakeIn(do.configRollouts.hold(p.Key, turnProgress{generation: p.Server.Generation, outdated: outdatedProxies(deployment)}))
 		return

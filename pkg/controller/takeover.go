@@ -83,8 +83,8 @@ func intruders(v *observed.Snapshot, ref apply.ObjectRef, live metav1.Object) []
 	return takeover.Intruders(v.Server, v.Owned, ref, live)
 }
 
-// intrusion returns the condition that reports such a child, unless a conflict reports one. It is more than a matter of that child:
-// Freehold leaves ToolHive a part of the status, and does not write every child.
+// intrusion returns the condition that reports a child to which ToolHive writes after it was taken over, unless a conflict reports it.
+// The condition concerns the whole MCPServer: Freehold then leaves ToolHive a part of the status, and does not write every child.
 func intrusion(v *observed.Snapshot, refused []error) []status.Finding {
 	if slices.ContainsFunc(conflicts(refused), isWithToolHive) {
 		return nil
@@ -179,8 +179,8 @@ func countToolHivesProxies(v *observed.Snapshot) (count int) {
 	return count
 }
 
-// postpone notes what a child that does not exist yet waits for: a takeover is not over before that is created. Only then is it
-// certain that ToolHive has not made one, as an API server that lags may not have shown it.
+// postpone notes what a child that does not exist yet waits for. A takeover ends only once the child is created: until then ToolHive may
+// have made the child, and an API server that lags has not shown it.
 func (t *takeoverState) postpone(ref apply.ObjectRef, what string) {
 	if t.underWay && t.Object(ref) == nil {
 		t.noteWait(ref, what)
@@ -191,7 +191,7 @@ func (t *takeoverState) noteWait(ref apply.ObjectRef, what string) {
 	t.waiting = append(t.waiting, fmt.Sprintf("%s waits for %s", ref, what))
 }
 
-// inherit adds to a request what the writer inherits from ToolHive. held means that it is not its turn yet.
+// inherit adds to a request what the writer inherits from ToolHive. held means that the object is not to be taken yet.
 func (t *takeoverState) inherit(manager string, req *apply.Request) (held bool) {
 	ref := req.Object
 	live := t.Object(ref)
@@ -214,7 +214,7 @@ func (t *takeoverState) inherit(manager string, req *apply.Request) (held bool) 
 		// A handback was interrupted, and the operator is to go on instead.
 		req.Inherit = t.inheritance(ref, takeover.FromPlugin)
 	case takeover.Held(live, "") && manager == takeover.MainWriter(ref):
-		// It has come back. A request to take that names it removes all its claims, also those to equal values.
+		// ToolHive writes again. A request to take that names its manager removes all claims of that manager, also those to equal values.
 		takes := func(owner ownership.Owner) bool {
 			return managers.IsToolHive(owner.Manager) && t.resolution.takesFrom(ref, owner)
 		}
@@ -224,16 +224,16 @@ func (t *takeoverState) inherit(manager string, req *apply.Request) (held bool) 
 			req.Inherit = t.inheritance(ref, takes)
 		}
 	case t.intruded && (ref.Kind == managers.ServiceAccount || ref.Kind == managers.RoleBinding):
-		// ToolHive's operator writes it again whenever it reconciles the MCPServer, without what others have added. To answer
-		// each time would go on for as long as it runs, and the API server also refuses a binding to the Role that it has
-		// written.
+		// ToolHive's operator writes the object again whenever it reconciles the MCPServer, without what others have added. To answer
+		// each time would go on for as long as that operator runs. The API server also refuses a binding to the Role that ToolHive
+		// has written.
 		return true
 	}
 	return false
 }
 
-// inheritServer adds to a request about the MCPServer itself. Its status is for one operator to write: where ToolHive's
-// still works on the children, ours leaves it what it owns, and only adds the conditions that report that.
+// inheritServer adds to a request about the MCPServer itself. One operator is to write its status: where ToolHive's operator still
+// works on the children, Freehold leaves ToolHive the fields that ToolHive owns, and only adds the conditions that report this.
 func (t *takeoverState) inheritServer(manager string, req *apply.Request) {
 	subresource := ""
 	if manager == managers.Status {

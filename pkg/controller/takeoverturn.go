@@ -57,7 +57,8 @@ func (t *takeoverState) admit(mode TakeoverMode) (a admission, reason, message s
 	case t.untaken == 0 && takeover.Progress(t.Server) != v1beta1.TakeoverUnderWay && (t.begun || !takeover.Held(t.Server, "")):
 		return goesOn, "", "" // What is under way goes on to its end: there may be more to take than informers show.
 	case t.begun:
-		// Whatever the mode is by now, and whether it has a slot or not: half of it would be the worst.
+		// A takeover that was begun goes on, whatever the mode is by now, and with or without a slot: half a takeover is worse than
+		// either end.
 		return takesOver, "", ""
 	case mode == TakeoverOff:
 		// The only report is one that replaces a condition that is not true any more.
@@ -122,7 +123,7 @@ func beginTakeover(p *pass, do *executor) bool {
 	if admission == takesOver {
 		if !do.reveal() {
 			if !slices.ContainsFunc(p.refused, isReported) {
-				return false // It should be over in a moment.
+				return false // The refusal should be over in a moment.
 			}
 			p.blocked = true // What ToolHive has made without labels would not be taken over. The condition says what cannot be read.
 		}
@@ -159,7 +160,7 @@ const (
 	slotHeld
 )
 
-// useOfSlot decides so after writes of which some were refused.
+// useOfSlot decides what happens to the slot after writes with these refusals.
 func (t *takeoverState) useOfSlot(refused []error) slotUse {
 	switch {
 	case t.queued:

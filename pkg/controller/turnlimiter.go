@@ -18,16 +18,15 @@ import (
 const turnPatience = 10 * time.Minute
 
 // turnLimiter limits how many MCPServers of a namespace are taken over at a time, or are rolled out for a change of an object that
-// many of them refer to. Each of them rolls pods out, and a failure of one is to be seen before all of them fail. What is said here of
-// takeovers is true of such rollouts too, but for those that are suspended.
+// many of them refer to. Each rolls pods out, and a failure of one is to be seen before all of them fail. What is said here of takeovers
+// holds for such rollouts too, but for what is said of suspended ones.
 //
 // A takeover holds a slot only while it makes progress: one that has made none for turnPatience makes room. Those that wait get a slot
 // in the order in which they came.
 //
-// Takeovers alone stay suspended, and are suspended when something blocks them that does not pass by itself. One that makes progress
-// later holds a slot again, and then there may be more slots than the limit for a while: it was begun, and half of a takeover would be
-// the worst. A rollout that loses its slot is released with the next pass: Kubernetes goes on with it, and only another change of what
-// its MCPServer refers to needs another slot.
+// A takeover is suspended when something blocks it that does not pass by itself, and stays so. If it makes progress later it holds a slot
+// again, and then there may be more slots than the limit for a while: half a takeover is worse than either end. A rollout that loses its
+// slot is released with the next pass: Kubernetes goes on with it, and only another change of what its MCPServer refers to needs a slot.
 type turnLimiter struct {
 	limit int
 	clock clock.PassiveClock
@@ -38,7 +37,7 @@ type turnLimiter struct {
 	namespaces map[string]*turnQueue
 }
 
-// turnQueue are the takeovers of one namespace. None is in two of the three.
+// turnQueue are the takeovers of one namespace. Each is in one of the three.
 type turnQueue struct {
 	active map[cache.ObjectName]turnSlot
 	// suspended are those that have lost their slot, and how far they had come by then; nil if that does not matter. A rollout for a
@@ -96,7 +95,7 @@ func (l *turnLimiter) acquire(server cache.ObjectName) (turn turnWait, acquired 
 	}
 	if ahead < l.limit-len(q.active) {
 		q.waiting = slices.Delete(q.waiting, ahead, ahead+1)
-		// Nothing is known of it yet, so its first progress counts as further.
+		// No generation is -1, so the first progress that is reported counts as further.
 		q.active[server] = turnSlot{turnProgress{generation: -1}, l.clock.Now()}
 		return turn, true
 	}
@@ -108,8 +107,8 @@ func (l *turnLimiter) acquire(server cache.ObjectName) (turn turnWait, acquired 
 	return turn, false
 }
 
-// hold keeps the slot of a takeover that has come so far, or takes one again if it had lost it. It returns for how much
-// longer it may stay so; 0 when it has no slot, because it has not got on for too long.
+// hold keeps the slot of a takeover that has come so far, or takes a slot again for one that had lost it. It returns for how much longer
+// the takeover may stay as far as it is; 0 when it has no slot, because it has made no progress for too long.
 func (l *turnLimiter) hold(server cache.ObjectName, progress turnProgress) (left time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -67,7 +67,7 @@ func TestClosedSetsAreComplete(t *testing.T) {
 	if diff := cmp.Diff(declared(t, "../rollout/state.go", "Phase"), label(t, Rollouts, "phase")); diff != "" {
 		t.Errorf("phases of rollouts (-declared +listed):\n%s", diff)
 	}
-	if diff := cmp.Diff(declared(t, "../controller/rollouttracker.go", "Tier"), label(t, Rollouts, "tier")); diff != "" {
+	if diff := cmp.Diff(declared(t, "../controller/rolloutmetrics.go", "Tier"), label(t, Rollouts, "tier")); diff != "" {
 		t.Errorf("tiers (-declared +listed):\n%s", diff)
 	}
 	if diff := cmp.Diff(declared(t, "../fieldmanager/managers/classes.go", "ManagerClass"), label(t, Conflicts, "manager_class")); diff != "" {
