@@ -5,6 +5,7 @@ package controller
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/cache"
@@ -59,4 +60,84 @@ func (c *process) sync(ctx context.Context, key cache.ObjectName) retry {
 		c.queue.AddAfter(key, p.wake)
 	}
 	return p.retry
+}
+
+// Step is a part of a pass over an MCPServer that is not being deleted.
+type Step struct {
+	Name string
+	// Does says what the step does, in the words of the docs.
+	Does string
+
+	take func(p *pass, do *executor) (goesOn bool)
+}
+
+// The steps, in the order in which a pass takes them.
+var (
+	// beginning are the steps without which nothing is done. One that does not go on ends the pass.
+	beginning = []Step{
+		{"takeover", "decides whether to take over what ToolHive has made, or whose turn it is; otherwise reports why not", beginTakeover},
+		{"finalizer", "owns the finalizer, and has the API server confirm the MCPServer where a child is in doubt", ownFinalizer},
+		{"inputs", "collects the objects that the MCPServer refers to", collectInput},
+	}
+	// acting are the steps that bring the children about. After one that does not go on the pass reports.
+	acting = []Step{
+		{"settled pass", "recalls how an earlier pass has left the same children for the same input, which leaves nothing to do", recallSettled},
+		{"render", "turns the MCPServer and its inputs into intents", renderIntents},
+		{"references", "has reads confirm references where a child claims to be made from newer ones", always(confirmReferences)},
+		{"turns", "holds the proxy back until its turn, if a reference has changed that many MCPServers may share", always(awaitTurn)},
+		{"ConfigMaps", "forgets the ConfigMaps that are not wanted any more", always(forgetConfigMaps)},
+		{"children", "writes the intents, each after those that it depends on", unlessBlocked(writeChildren)},
+		{"replicas", "writes the numbers of replicas, or leaves them to others", unlessBlocked(writeReplicas)},
+		{"restart", "deletes the proxies for which the author of the MCPServer does not want to wait", unlessBlocked(restartAtOnce)},
+		{"pruning", "deletes the children that are not wanted, and that no pod uses or may come to use", unlessBlocked(prune)},
+		{"conflicts", "recalls the conflicts of writers that have made no attempt", always(recallConflicts)},
+		{"requests", "carries out what the author asks for by annotations: to take fields, or to leave them to others", always(followRequests)},
+		{"settling", "remembers how it has left the children, if nothing is left to do", always(settle)},
+	}
+	// reporting are the steps that look after pods and write the status. One that does not go on ends the pass.
+	reporting = []Step{
+		{"end of takeover", "records that a takeover is done, and reports how far one is", always(endTakeover)},
+		{"observation", "collects what the status is computed from", observe},
+		{"proxy recovery", "deletes proxies that wait out a back-off although their backend is back", always(recoverFailedProxies)},
+		{"reattachment", "deletes proxies that are attached to a process that has ended, where the Deployment cannot follow", always(reattachStranded)},
+		{"rollouts", "looks at the rollouts, and evicts the next pod of the backend where Kubernetes does not", always(continueRollouts)},
+		{"status", "computes the status, writes it if it differs, and records events about what is new in it", always(reportStatus)},
+	}
+)
+
+// Steps returns all steps, in their order.
+func Steps() []Step { return slices.Concat(beginning, acting, reporting) }
+
+// reconcile carries out what an MCPServer asks for, and reports how far that has come.
+func reconcile(p *pass, do *executor) {
+	takeAll := func(steps []Step) (goesOn bool) {
+		return !slices.ContainsFunc(steps, func(s Step) bool { return !s.take(p, do) })
+	}
+	if !takeAll(beginning) {
+		return
+	}
+	takeAll(acting)
+	if p.ended || do.shard.isLost() {
+		return
+	}
+	if !p.discovered {
+		takeAll(reporting)
+	}
+}
+
+// always is a step after which the pass goes on.
+func always(take func(p *pass, do *executor)) func(p *pass, do *executor) bool {
+	return func(p *pass, do *executor) bool {
+		take(p, do)
+		return true
+	}
+}
+
+// unlessBlocked leaves such a step out while the finalizer is refused.
+func unlessBlocked(take func(p *pass, do *executor)) func(p *pass, do *executor) bool {
+	return always(func(p *pass, do *executor) {
+		if !p.blocked {
+			take(p, do)
+		}
+	})
 }
