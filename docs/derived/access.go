@@ -37,15 +37,6 @@ func (r right) only(names ...string) right {
 // counted are the resources of the kinds that refer to configurations and that Freehold does not reconcile.
 var counted = []string{"mcpremoteproxies", "mcpserverentries", "virtualmcpservers"}
 
-// definitions are the names of the CustomResourceDefinitions of the kinds that a cluster need not serve.
-func definitions(configs []managers.Config) (names []string) {
-	for _, resource := range append(configResources(configs, ""), counted...) {
-		names = append(names, resource+"."+toolhive.GroupName)
-	}
-	slices.Sort(names)
-	return names
-}
-
 // clusterRights are those of the ClusterRole freehold, which deploy/namespaced gives in its namespaces alone.
 func clusterRights(children []*inventory.Child, configs []managers.Config) []right {
 	resources := func(names []string) string { return strings.Join(names, " ") }

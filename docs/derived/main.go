@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/freehold-dev/freehold/internal/markers"
 	"github.com/freehold-dev/freehold/pkg/controller"
@@ -33,7 +32,6 @@ func blocks() map[string]string {
 		"children":         childrenTable(children),
 		"rights":           rights(children),
 		"config-rights":    configRights(managers.Configs()),
-		"definitions":      "- " + strings.Join(definitions(managers.Configs()), "\n- ") + "\n",
 		"cluster-rights":   rightsTable(clusterRights(children, managers.Configs())),
 		"other-rights":     otherRightsTable(otherRights()),
 		"guarded-configs":  matchingConfigs(managers.Configs()),
