@@ -18,7 +18,7 @@ import (
 // progress returns the conditions Ready, Reconciling and Stalled, as the library kstatus reads them, and RolledOut. Ready is True when
 // every write of the present generation was accepted, and what it asks for serves, and nothing earlier does. Reconciling is True while that
 // is on its way, or waits for a user who holds it up on purpose, and Stalled when something is wrong that waiting does not cure. Their
-// messages stay the same while nothing is news: each write costs a request.
+// messages stay the same while nothing new is to be reported: each write costs a request.
 func progress(o Observation, next v1beta1.MCPServerStatus, at stage) []Finding {
 	ready := Finding{v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonNotReady, next.Message}
 	reconciling := Finding{v1beta1.ConditionReconciling, metav1.ConditionFalse, v1beta1.ReasonReconciled, "No change is in progress"}

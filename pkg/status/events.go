@@ -26,7 +26,7 @@ type Event struct {
 	Note string
 }
 
-// warnings are the conditions whose status True is the bad news.
+// warnings are the conditions whose status True is a problem.
 var warnings = map[string]bool{
 	v1beta1.ConditionStdioReplicaCapped:                  true,
 	v1beta1.ConditionSessionStorageWarning:               true,
@@ -89,7 +89,7 @@ func NewEvents(previous, next v1beta1.MCPServerStatus) []Event {
 	return events
 }
 
-// toldElsewhere reports whether another condition, of a type of its own, reports the same news.
+// toldElsewhere reports whether another condition, of a type of its own, reports the same problem.
 func toldElsewhere(conditions []metav1.Condition, stalled metav1.Condition) bool {
 	return slices.ContainsFunc(conditions, func(c metav1.Condition) bool {
 		return c.Type != stalled.Type && c.Reason == stalled.Reason
