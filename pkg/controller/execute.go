@@ -18,6 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/priorityqueue"
+	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/request"
 	"github.com/freehold-dev/freehold/pkg/status"
 	"github.com/freehold-dev/freehold/pkg/takeover"
@@ -54,7 +55,7 @@ func (x *executor) write(manager string, req apply.Request) apply.Outcome {
 	x.complete(manager, &req)
 	if reason := notOurs(p.Snapshot, ref); reason != "" {
 		if owner := cache.NewObjectName(p.Key.Namespace, p.CheckOwner(ref, live).Other); !x.caches.Serves(owner) {
-			x.applier.ForgetWriter(manager, ref) // What is not written is not contested. Otherwise its owner's writes are remembered.
+			x.forget(claimKey{manager, ref}) // What is not written is not contested. Otherwise its owner's writes are remembered.
 		}
 		return x.note(x.applier.Refuse(x.ctx, &apply.Refusal{Class: apply.ClassForeign, Writer: manager, Object: ref, Reason: reason}, live))
 	}
@@ -155,6 +156,45 @@ func (x *executor) record(out apply.Outcome) apply.Outcome {
 	}
 	return out
 }
+
+// isUnchanged reports whether a write of the intent would send nothing.
+func (x *executor) isUnchanged(intent *render.Intent) bool {
+	return x.applier.Unchanged(x.clients.writer(intent.Writer, intent.Kind), x.requestFor(intent))
+}
+
+// lastRefusal returns the refusal with which the last write of the intent ended; nil for none. It stands if another write would end with it
+// and send nothing.
+func (x *executor) lastRefusal(intent *render.Intent) (stands bool, refusal error) {
+	req := x.requestFor(intent)
+	stands, refusal = x.applier.LastRefusal(x.clients.writer(intent.Writer, intent.Kind), req)
+	return stands && req.Take == nil, refusal
+}
+
+func (x *executor) requestFor(intent *render.Intent) apply.Request {
+	req := requestOf(x.pass, intent)
+	x.complete(intent.Writer, &req)
+	return req
+}
+
+// standingConflict returns the conflict that a later refusal of the same write has not ended; nil for none.
+func (x *executor) standingConflict(of claimKey) *apply.ConflictError {
+	return x.applier.StandingConflict(of.writer, of.object)
+}
+
+// reviewConflict returns the conflict of a writer that makes no attempt, as long as the claims on the object do not change; nil for none.
+// known is false if this process has not tried the write.
+func (x *executor) reviewConflict(of claimKey) (conflict *apply.ConflictError, known bool) {
+	var state *apply.State
+	if found := x.pass.Children[of.object]; found != nil {
+		state = &found.State
+	}
+	return x.applier.ReviewConflict(of.writer, of.object, state)
+}
+
+// forget drops the requests of a writer about an object, and forgetAll those of all writers, with what came of them.
+func (x *executor) forget(of claimKey) { x.applier.ForgetWriter(of.writer, of.object) }
+
+func (x *executor) forgetAll(ref apply.ObjectRef) { x.applier.Forget(ref) }
 
 // events records events about the MCPServer.
 func (x *executor) events(events []status.Event) {

@@ -7,12 +7,17 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/status"
+	"github.com/freehold-dev/freehold/pkg/workload"
+	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
 // retry says whether a key is looked at again without an event.
@@ -99,3 +104,34 @@ func (r *results) isRepeatedSoon() bool {
 
 // shortly is how soon a pass is repeated that keeps its level: it has the first attempts after a refusal that passes, and not one that lasts.
 const shortly = 2 * time.Second
+
+// requestOf returns what writes an intent. The ConfigMaps that the intent refers to have been written, if they are to be.
+func requestOf(p *pass, intent *render.Intent) apply.Request {
+	render.PinConfigs(*intent, func(name string) types.UID { return configUID(p.Snapshot, name) })
+	ref := apply.NewObjectRef(intent.Kind, p.Key.Namespace, intent.Name)
+	return apply.Request{
+		Object:    ref,
+		Config:    intent.Config,
+		Source:    apply.Source{References: writers.References(intent.Child, p.result.References)},
+		Ownership: apply.Ownership{Unset: stillSet(*intent, p.Object(ref))},
+		Preserve:  intent.Preserve(),
+	}
+}
+
+// stillSet returns which of the fields that an intent unsets may be set. The cache keeps enough to know that of a rolling update; for any
+// other field the object would have to be read.
+func stillSet(intent render.Intent, live metav1.Object) []string {
+	if set, ok := live.(*workload.StatefulSet); ok && set.UpdateStrategy.RollingUpdate == nil {
+		return slices.DeleteFunc(slices.Clone(intent.Unset), func(path string) bool { return path == render.RollingUpdatePath })
+	}
+	return intent.Unset
+}
+
+// configUID returns the UID of a ConfigMap as this pass saw or left it; empty when there is none.
+func configUID(v *observed.Snapshot, name string) types.UID {
+	live := v.Object(apply.NewObjectRef(managers.ConfigMap, v.Key.Namespace, name))
+	if live == nil {
+		return ""
+	}
+	return live.GetUID()
+}

@@ -10,7 +10,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
@@ -25,8 +24,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/priorityqueue"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/status"
-	"github.com/freehold-dev/freehold/pkg/workload"
-	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
 // writeChildren writes the intents in their order. It holds back an intent that depends on a refused one, which otherwise would run ahead
@@ -63,40 +60,9 @@ func writeChildren(p *pass, do *executor) {
 	}
 }
 
-// requestOf returns what writes an intent. The ConfigMaps that the intent refers to have been written, if they are to be.
-func requestOf(p *pass, intent *render.Intent) apply.Request {
-	render.PinConfigs(*intent, func(name string) types.UID { return configUID(p.Snapshot, name) })
-	ref := apply.NewObjectRef(intent.Kind, p.Key.Namespace, intent.Name)
-	return apply.Request{
-		Object:    ref,
-		Config:    intent.Config,
-		Source:    apply.Source{References: writers.References(intent.Child, p.result.References)},
-		Ownership: apply.Ownership{Unset: stillSet(*intent, p.Object(ref))},
-		Preserve:  intent.Preserve(),
-	}
-}
-
 // findsBackend reports whether a runner that starts finds its backend. A runner that attaches to a process needs to know which.
 func findsBackend(p *pass) bool {
 	return p.BackendServes() && (!p.result.SinglePod || p.BackendProcess() != "")
-}
-
-// stillSet returns which of the fields that an intent unsets may be set. The cache keeps enough to know that of a rolling update; for any
-// other field the object would have to be read.
-func stillSet(intent render.Intent, live metav1.Object) []string {
-	if set, ok := live.(*workload.StatefulSet); ok && set.UpdateStrategy.RollingUpdate == nil {
-		return slices.DeleteFunc(slices.Clone(intent.Unset), func(path string) bool { return path == render.RollingUpdatePath })
-	}
-	return intent.Unset
-}
-
-// configUID returns the UID of a ConfigMap as this pass saw or left it; empty when there is none.
-func configUID(v *observed.Snapshot, name string) types.UID {
-	live := v.Object(apply.NewObjectRef(managers.ConfigMap, v.Key.Namespace, name))
-	if live == nil {
-		return ""
-	}
-	return live.GetUID()
 }
 
 // unmet returns the first object that an intent depends on and that was not brought in line.
@@ -123,7 +89,7 @@ func scale(p *pass, do *executor, workload *inventory.Child) {
 	scaled := in.decide()
 	do.wakeIn(scaled.wait)
 	if scaled.absent {
-		do.applier.ForgetWriter(workload.Replicas, ref)
+		do.forget(claimKey{workload.Replicas, ref})
 	}
 	if scaled.request != nil {
 		out := do.write(workload.Replicas, *scaled.request)

@@ -72,7 +72,7 @@ func forgetConfigMaps(p *pass, do *executor) {
 	wanted := wantedConfigs(p.Key, p.result.Intents)
 	for _, ref := range p.state.configMaps {
 		if !slices.Contains(wanted, ref) {
-			do.applier.Forget(ref)
+			do.forgetAll(ref)
 			delete(p.state.unlabelled, ref)
 		}
 	}

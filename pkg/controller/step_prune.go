@@ -26,7 +26,7 @@ func prune(p *pass, do *executor) {
 	}
 	for _, ref := range gone {
 		if len(do.caches.Neighbours(p.Key, ref)) == 0 { // Another MCPServer may be about to make it.
-			do.applier.Forget(ref)
+			do.forgetAll(ref)
 		}
 	}
 }

@@ -93,7 +93,7 @@ func contested(p *pass, do *executor) []*apply.ConflictError {
 		if !ok || refusal.Class == apply.ClassConflict {
 			continue
 		}
-		if conflict := do.applier.StandingConflict(refusal.Writer, refusal.Object); conflict != nil {
+		if conflict := do.standingConflict(claimKey{refusal.Writer, refusal.Object}); conflict != nil {
 			found = append(found, conflict)
 		}
 	}
@@ -121,11 +121,7 @@ func recallConflicts(p *pass, do *executor) {
 		}
 	}
 	for _, w := range slices.DeleteFunc(waiting, p.attempted.Has) {
-		var state *apply.State
-		if found := p.Children[w.object]; found != nil {
-			state = &found.State
-		}
-		conflict, known := do.applier.ReviewConflict(w.writer, w.object, state)
+		conflict, known := do.reviewConflict(w)
 		if conflict != nil {
 			do.refuse(conflict)
 		}

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
@@ -88,14 +87,7 @@ func keepsTemplate(p *pass, do *executor, deployment *workload.Deployment, templ
 			return false
 		}
 	}
-	return do.applier.Unchanged(do.clients.writer(template.Writer, template.Kind), foresee(p, do, template))
-}
-
-// foresee returns the request with which the pass would write an intent.
-func foresee(p *pass, do *executor, intent *render.Intent) apply.Request {
-	req := requestOf(p, intent)
-	do.complete(intent.Writer, &req)
-	return req
+	return do.isUnchanged(template)
 }
 
 // proxyTemplate returns the intent of the proxy's template; nil when there is none.
@@ -117,9 +109,8 @@ func proxyRefusal(p *pass, do *executor, template *render.Intent) (stands bool, 
 		if managers.CountsReplicas(intent.Writer) || intent.Child != template.Child && !slices.Contains(template.DependsOn, render.ObjectRef{Kind: intent.Kind, Name: intent.Name}) {
 			continue
 		}
-		req := foresee(p, do, intent)
-		if stands, refusal = do.applier.LastRefusal(do.clients.writer(intent.Writer, intent.Kind), req); refusal != nil {
-			return stands && req.Take == nil, refusal
+		if stands, refusal = do.lastRefusal(intent); refusal != nil {
+			return stands, refusal
 		}
 	}
 	return false, nil
