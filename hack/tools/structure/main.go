@@ -164,6 +164,7 @@ func measures(root string) ([]measure, error) {
 		{"fields of Controller", fields(of, "Controller")-1+fields(of, "process"), 12},
 		{"calls in forget", callsIn(of, "process", "forget"), 1},
 		{"places that set when to wake", assignments(of, "wake"), 1},
+		{"mentions of the applier in steps", mentions(of, "step_", "applier"), 0},
 		{"fields of apply.Request", fields(byPath[apply], "Request"), 8},
 		{"functions that one sync reaches", functions, 242},
 		{"files that one sync reaches", files, 35},
@@ -245,6 +246,22 @@ func callsIn(p *packages.Package, of, method string) (n int) {
 			return true
 		})
 	})
+	return n
+}
+
+// mentions counts the selectors of a name in the files whose names begin so.
+func mentions(p *packages.Package, files, name string) (n int) {
+	for _, file := range p.Syntax {
+		if !strings.HasPrefix(filepath.Base(p.Fset.Position(file.FileEnd).Filename), files) {
+			continue
+		}
+		ast.Inspect(file, func(node ast.Node) bool {
+			if selector, ok := node.(*ast.SelectorExpr); ok && selector.Sel.Name == name {
+				n++
+			}
+			return true
+		})
+	}
 	return n
 }
 

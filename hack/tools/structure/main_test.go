@@ -48,6 +48,7 @@ func TestMeasuresCountWhatTheySay(t *testing.T) {
 		"fields of Controller":  {fields(p, "Controller"), 3},
 		"calls in forget":       {callsIn(p, "Controller", "forget"), 2},
 		"places that set wake":  {assignments(p, "wake"), 3},
+		"mentions in files":     {mentions(p, "sync", "wake") + mentions(p, "step_", "wake"), 3},
 		"lines of sync.go":      {linesOf(p, "sync.go"), 16},
 		"lines of no file":      {linesOf(p, "none.go"), 0},
 	} {
