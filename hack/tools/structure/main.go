@@ -161,7 +161,7 @@ func measures(root string) ([]measure, error) {
 		{"lines of serverstate.go", linesOf(of, "serverstate.go"), 150},
 		{"methods of pass", passMethods, 0},
 		{"methods of Controller", controllerMethods, 20},
-		{"fields of Controller", fields(of, "Controller")-1+fields(of, "process"), 12},
+		{"fields of Controller", fields(of, "Controller") - 1 + fields(of, "process"), 12},
 		{"calls in forget", callsIn(of, "process", "forget"), 1},
 		{"places that set when to wake", assignments(of, "wake"), 1},
 		{"mentions of the applier in steps", mentions(of, "step_", "applier"), 0},
