@@ -28,9 +28,9 @@ name named namespace node number object objects observed observer operator optio
 pair pairs panic panics pass patch path pending plan planned pod pods policy precondition preconditions process progress prune pruning
 queries queue read reader recorded recorder recovery reduce reducer ref reference referenced references referrer referrers refusal renamed
 replica replicas request requests resource response result results retries retry return rollout rollouts run scale scaling scope selection
-selector server servers service set settled shard since source sources spec state statefulset states status step steps store stores string
-sync table target targets text texts tier time trace tracker transport union unions unset update use user value values version versions
-wait waits wanted watch watches workload workloads write writer writers
+selector server servers service set settled shard since snapshot source sources spec state statefulset states status step steps store
+stores string sync table target targets text texts tier time trace tracker transport turns union unions unset update use user value values
+version versions wait waits wanted watch watches workload workloads write writer writers
 `
 
 // most is how many words the glossary may have.

@@ -113,8 +113,8 @@ func (k *Controller) Owners() []ConfigCount {
 	}
 	count := map[of]int{}
 	k.mu.Lock()
-	for key, owner := range k.owners {
-		count[of{key.kind, owner}]++
+	for key, state := range k.states {
+		count[of{key.kind, state.owner}]++
 	}
 	k.mu.Unlock()
 	all := make([]ConfigCount, 0, len(count))

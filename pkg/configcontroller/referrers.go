@@ -6,14 +6,11 @@ package configcontroller
 import (
 	"context"
 	"slices"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
@@ -149,22 +146,9 @@ func eachAt(value any, path []string, found func(any)) {
 	}
 }
 
-// referrers are caches of the objects of referrerKinds. They start when Freehold keeps an object that such an object may refer to:
-// where ToolHive's operator keeps it, nothing is watched. A cluster need not serve the kinds, nor let the operator list them; it
-// does not count a kind that is not served or that it may not list.
-type referrers struct {
-	client dynamic.Interface
-	server discovery.ServerResourcesInterface
-	wake   func(key configKey)
-	// wakeGroups is called when more is known of the members of the groups of a scope.
-	wakeGroups func(s *observed.Scope)
-	running    sync.WaitGroup
-
-	mu      sync.Mutex
-	watched map[*observed.Scope][]*referrerStore
-}
-
-// referrerStore is the cache of one kind.
+// referrerStore is the cache of one kind. It starts when Freehold keeps an object that one of the kind may refer to: where ToolHive's
+// operator keeps it, nothing is watched. A cluster need not serve the kinds, nor let the operator list them; it does not count a kind
+// that is not served or that it may not list.
 type referrerStore struct {
 	*referrerKind
 	*observed.Store
@@ -175,32 +159,25 @@ var notCounted = map[observed.ListFailure]string{
 	observed.ListUnserved: "the CustomResourceDefinition is not installed", observed.ListForbidden: "the operator is not allowed to list them",
 }
 
-// newReferrers returns caches that have not begun. A nil client makes none.
-func newReferrers(client dynamic.Interface, server discovery.ServerResourcesInterface, wake func(key configKey), wakeGroups func(s *observed.Scope)) *referrers {
-	return &referrers{client: client, server: server, wake: wake, wakeGroups: wakeGroups, watched: map[*observed.Scope][]*referrerStore{}}
-}
-
-// watch begins to watch the namespaces of a scope, once, until the context ends.
-func (r *referrers) watch(ctx context.Context, s *observed.Scope) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if _, begun := r.watched[s]; begun || r.client == nil {
+// watchReferrers begins to watch the referrers in a scope, once, until the context ends.
+func (k *Controller) watchReferrers(ctx context.Context, s *observed.Scope) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if _, begun := k.referrers[s]; begun || k.Dynamic == nil {
 		return
 	}
-	stores := []*referrerStore{}
+	k.referrers[s] = nil
 	for i := range referrerKinds {
-		store, err := r.begin(ctx, s, &referrerKinds[i])
+		store, err := k.beginReferrers(ctx, s, &referrerKinds[i])
 		if err != nil {
 			klog.FromContext(ctx).Error(err, "Cannot watch what refers to configurations", "referrer", referrerKinds[i].kind)
 			continue
 		}
-		stores = append(stores, store)
+		k.referrers[s] = append(k.referrers[s], &referrerStore{&referrerKinds[i], store})
 	}
-	r.watched[s] = stores
 }
 
-// begin begins to watch one kind.
-func (r *referrers) begin(ctx context.Context, s *observed.Scope, of *referrerKind) (*referrerStore, error) {
+func (k *Controller) beginReferrers(ctx context.Context, s *observed.Scope, of *referrerKind) (*observed.Store, error) {
 	indexers := cache.Indexers{observed.ServersByReference: func(obj any) (keys []string, _ error) {
 		if found, ok := obj.(*referrer); ok {
 			for _, named := range found.to {
@@ -209,65 +186,40 @@ func (r *referrers) begin(ctx context.Context, s *observed.Scope, of *referrerKi
 		}
 		return keys, nil
 	}}
-	informer := dynamicinformer.NewFilteredDynamicInformer(r.client, of.gvr(), s.Namespace, 0, indexers, nil).Informer()
+	informer := dynamicinformer.NewFilteredDynamicInformer(k.Dynamic, of.gvr(), s.Namespace, 0, indexers, nil).Informer()
 	if err := informer.SetTransform(observed.Surviving(of.reduce)); err != nil {
 		return nil, err
 	}
 	if _, err := informer.AddEventHandler(observed.Persistent(observed.OnNews(func(now, before *referrer) bool {
 		return (now.DeletionTimestamp == nil) == (before.DeletionTimestamp == nil) && slices.Equal(now.to, before.to)
-	}, func(obj any) {
-		if found, ok := obj.(*referrer); ok {
-			for _, named := range found.to {
-				r.wake(configKey{named.Kind, cache.NewObjectName(found.Namespace, named.Name)})
-			}
-		}
-	}))); err != nil {
+	}, func(found *referrer) { k.wakeNamed(found.Namespace, found.to) }))); err != nil {
 		return nil, err
 	}
-	store, err := s.Optional(of.gvr(), of.kind, informer, r.server, func(ctx context.Context, failure observed.ListFailure, _ error) {
+	wakeGroups := func() { k.wakeKind(s, configs.Group) } // More is known of their members, or that it cannot be known.
+	store, err := s.Optional(of.gvr(), of.kind, informer, k.Servers.Discovery(), func(ctx context.Context, failure observed.ListFailure, _ error) {
 		cause, uncounted := notCounted[failure]
 		if !uncounted {
 			cause = "the API server does not list them for now"
 		}
 		klog.FromContext(ctx).Info("Cannot list what may refer to configurations", "referrer", of.kind, "cause", cause, "counted", !uncounted)
-		r.wakeGroups(s)
+		wakeGroups()
 	})
 	if err != nil {
 		return nil, err
 	}
-	r.running.Go(func() { informer.RunWithContext(ctx) })
-	store.OnceFilled(ctx, &r.running, func() { r.wakeGroups(s) })
-	return &referrerStore{of, store}, nil
+	k.running.Go(func() { informer.RunWithContext(ctx) })
+	store.OnceFilled(ctx, &k.running, wakeGroups)
+	return store, nil
 }
 
-func (r *referrers) of(s *observed.Scope) []*referrerStore {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.watched[s]
+func (k *Controller) referrersIn(s *observed.Scope) []*referrerStore {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.referrers[s]
 }
-
-// known reports whether each cache of a scope that may have members of groups is filled, or known not to fill.
-func (r *referrers) known(s *observed.Scope) bool {
-	return !slices.ContainsFunc(r.of(s), func(store *referrerStore) bool {
-		return store.refersTo(configs.Group) && !store.HasSynced() && store.Failure() == observed.Listable
-	})
-}
-
-// unlisted returns the kinds that have members of groups and cannot be listed for one reason.
-func (r *referrers) unlisted(s *observed.Scope, reason observed.ListFailure) (kinds []string) {
-	for _, store := range r.of(s) {
-		if store.refersTo(configs.Group) && store.Failure() == reason {
-			kinds = append(kinds, store.kind)
-		}
-	}
-	return kinds
-}
-
-// user is an object that refers to another.
-type user struct{ kind, name string }
 
 // referring returns the objects that refer to this one, as the caches show them, except those being deleted: they render nothing any more.
-func (p *pass) referring() (users []user) {
+func (p *pass) referring() (users []configs.Named) {
 	key := observed.ReferenceKey(p.key.kind, p.key.Namespace, p.key.Name)
 	add := func(kind string, store cache.SharedIndexInformer) {
 		items, err := store.GetIndexer().ByIndex(observed.ServersByReference, key)
@@ -276,63 +228,46 @@ func (p *pass) referring() (users []user) {
 		}
 		for _, item := range items {
 			if object, ok := item.(metav1.Object); ok && object.GetDeletionTimestamp() == nil {
-				users = append(users, user{kind, object.GetName()})
+				users = append(users, configs.Named{Kind: kind, Name: object.GetName()})
 			}
 		}
 	}
 	add(v1beta1.MCPServerKind, p.scope.ServerStore)
-	for _, store := range p.referrers.of(p.scope) {
+	for _, store := range p.referrersIn(p.scope) {
 		add(store.kind, store)
 	}
 	return users
 }
 
-// users returns the objects that refer to this one, as the caches show them, sorted.
-func (p *pass) users() []string { return named(p.referring()) }
-
-func named(users []user) (names []string) {
-	for _, u := range users {
-		names = append(names, u.kind+" "+u.name)
+// listReferring returns the objects that refer to this one, as the API server has them now.
+func (p *pass) listReferring(ctx context.Context) (users []configs.Named, _ error) {
+	add := func(kind string, object metav1.Object, to []configs.Named) {
+		if object.GetDeletionTimestamp() == nil && slices.Contains(to, configs.Named{Kind: p.key.kind, Name: p.key.Name}) {
+			users = append(users, configs.Named{Kind: kind, Name: object.GetName()})
+		}
 	}
-	slices.Sort(names)
-	return names
-}
-
-// listUsers returns the objects that refer to this one, as the API server has them now, sorted.
-func (p *pass) listUsers(ctx context.Context) ([]string, error) {
-	var users []user
-	refers := func(object metav1.Object, to []configs.Named) bool {
-		return object.GetDeletionTimestamp() == nil && slices.Contains(to, configs.Named{Kind: p.key.kind, Name: p.key.Name})
-	}
-	servers, err := p.config.Servers.ToolhiveV1beta1().MCPServers(p.key.Namespace).List(ctx, metav1.ListOptions{}) //nolint:forbidigo // A lister may be behind.
+	servers, err := p.Servers.ToolhiveV1beta1().MCPServers(p.key.Namespace).List(ctx, metav1.ListOptions{}) //nolint:forbidigo // A lister may be behind.
 	if err != nil {
 		return nil, err
 	}
 	for i := range servers.Items {
-		if server := &servers.Items[i]; refers(server, configs.Of(&server.Spec)) {
-			users = append(users, user{v1beta1.MCPServerKind, server.Name})
-		}
-	}
-	if p.config.Dynamic == nil {
-		return named(users), nil
+		add(v1beta1.MCPServerKind, &servers.Items[i], configs.Of(&servers.Items[i].Spec))
 	}
 	for i := range referrerKinds {
 		of := &referrerKinds[i]
-		if !of.refersTo(p.key.kind) {
+		if p.Dynamic == nil || !of.refersTo(p.key.kind) {
 			continue
 		}
-		found, err := p.config.Dynamic.Resource(of.gvr()).Namespace(p.key.Namespace).List(ctx, metav1.ListOptions{}) //nolint:forbidigo // A lister may be behind.
+		found, err := p.Dynamic.Resource(of.gvr()).Namespace(p.key.Namespace).List(ctx, metav1.ListOptions{}) //nolint:forbidigo // A lister may be behind.
 		switch {
-		case apierrors.IsNotFound(err) && observed.IsUnserved(p.config.Servers.Discovery(), of.gvr()), apierrors.IsForbidden(err):
+		case apierrors.IsNotFound(err) && observed.IsUnserved(p.Servers.Discovery(), of.gvr()), apierrors.IsForbidden(err):
 			continue // Not counted, which the log says.
 		case err != nil:
 			return nil, err
 		}
 		for j := range found.Items {
-			if object := &found.Items[j]; refers(object, of.references(object)) {
-				users = append(users, user{of.kind, object.GetName()})
-			}
+			add(of.kind, &found.Items[j], of.references(&found.Items[j]))
 		}
 	}
-	return named(users), nil
+	return users, nil
 }

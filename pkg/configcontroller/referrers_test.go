@@ -74,9 +74,9 @@ func TestReferencesOfOthers(t *testing.T) {
 }
 
 func TestBlockedByIsBounded(t *testing.T) {
-	var users []string
+	var users []configs.Named
 	for range 1000 {
-		users = append(users, "MCPServer "+strings.Repeat("x", 60))
+		users = append(users, configs.Named{Kind: v1beta1.MCPServerKind, Name: strings.Repeat("x", 60)})
 	}
 	if text := blockedBy(users); len(text) > 700 || !strings.HasSuffix(text, " more)") {
 		t.Errorf("%d bytes: %s", len(text), text)

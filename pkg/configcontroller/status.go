@@ -5,44 +5,117 @@ package configcontroller
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
-	"github.com/freehold-dev/freehold/pkg/printable"
+	"github.com/freehold-dev/freehold/pkg/shell"
 	"github.com/freehold-dev/freehold/pkg/status"
+	"github.com/freehold-dev/freehold/pkg/takeover"
 )
+
+// report writes the status, except the fields that another field manager owns at other values, and records events about what is
+// new in it. users are the objects that keep this one from being deleted.
+func (p *pass) report(ctx context.Context, users []configs.Named) {
+	intent, conditions, known := p.statusIntent(users, nil)
+	if !known {
+		return
+	}
+	manager := p.statusManager()
+	req := apply.Request{
+		Object: p.ref, Config: intent, Observed: apply.Observed{Live: p.live},
+		Ownership: apply.Ownership{Inherit: p.inheritance()}, Preconditions: apply.Preconditions{LetGo: len(users) > 0},
+	}
+	excluded := p.excludedFrom(ctx, req)
+	if excluded.Conflict != nil {
+		req.Config, conditions, _ = p.statusIntent(users, excluded.Conflict)
+		excluded = p.excludedFrom(ctx, req) // The condition that reports it may be contested itself.
+	}
+	req.Excluded = excluded
+	before := conditionsOf(p.live)
+	if p.state.pending = conditions; p.apply(ctx, manager, req) {
+		p.state.pending = nil
+		p.recordEvents(eventsOf(before, conditionsOf(p.live))...)
+		p.tellConflict(excluded.Conflict)
+	} else if excluded.Conflict != nil {
+		p.tellConflict(excluded.Conflict)
+	}
+}
+
+// hold writes nothing, and reports what is contested.
+func (p *pass) hold(ctx context.Context) {
+	intent, _, known := p.statusIntent(nil, nil)
+	if !known {
+		return
+	}
+	excluded := p.excludedFrom(ctx, apply.Request{Object: p.ref, Config: intent, Observed: apply.Observed{Live: p.live}})
+	if excluded.Conflict != nil {
+		p.Applier.Hold(ctx, excluded.Conflict, p.live)
+	} else {
+		p.Applier.Forget(p.ref) // The conflict is over. The cache shows our last write, so none is forgotten that is not seen yet.
+	}
+	p.tellConflict(excluded.Conflict)
+}
+
+// excludedFrom finds the fields that a request to write the status is to leave to others.
+func (p *pass) excludedFrom(ctx context.Context, req apply.Request) *apply.Excluded {
+	excluded, err := apply.Exclude(p.writer(p.statusManager()), req, takeover.WholeCondition)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot tell what others hold of the status")
+		return &apply.Excluded{}
+	}
+	return excluded
+}
 
 // finalizers returns the object with these finalizers and nothing else.
 func (p *pass) finalizers(finalizers ...string) runtime.ApplyConfiguration {
 	return configs.KindNamed(p.key.kind).WithFinalizers(p.key.Namespace, p.key.Name, finalizers...)
 }
 
-// statusIntent returns the status of the object, and the field manager that writes it. users are the objects that keep it from
-// being deleted, and contested describes a conflict about it; both are empty for none. known is false while the members of a
-// group are not known.
-func (p *pass) statusIntent(users []string, contested string) (intent runtime.ApplyConfiguration, manager string, known bool) {
-	now := p.pending.since(p.ref, p.config.Clock.Now())
-	if !p.row.IsGroup() {
-		next := configStatusConfig(p.live, users, contested, now)
-		return configs.KindNamed(p.key.kind).WithStatus(p.key.Namespace, p.key.Name, next), managers.ConfigStatus, true
+func (p *pass) statusManager() string {
+	if p.row.IsGroup() {
+		return managers.GroupStatus
 	}
-	members, known := p.members()
-	if !known {
-		return nil, managers.GroupStatus, false
+	return managers.ConfigStatus
+}
+
+// statusIntent returns the status of the object, with its conditions. users are the objects that keep it from being deleted, and
+// conflict is one about it; both may be nil. known is false while the members of a group are not known.
+func (p *pass) statusIntent(users []configs.Named, conflict *apply.ConflictError) (
+	intent runtime.ApplyConfiguration, conditions []metav1.Condition, known bool,
+) {
+	complete := func(findings []status.Finding) []metav1.Condition {
+		if conflict != nil {
+			findings = append(findings, finding(v1beta1.ConditionFieldsOwned, false, v1beta1.ReasonFieldManagerConflict, p.describe(conflict)))
+		}
+		return status.Conditions(conditionsOf(p.live), p.state.pending, p.live.GetGeneration(), p.Clock.Now(), findings...)
 	}
-	next := groupStatusConfig(p.live, members, contested, now)
-	return toolhivev1beta1ac.MCPGroup(p.key.Name, p.key.Namespace).WithStatus(next), managers.GroupStatus, true
+	if p.row.IsGroup() {
+		next, listed, known := p.groupStatus()
+		if !known {
+			return nil, nil, false
+		}
+		conditions = complete([]status.Finding{listed})
+		next.WithConditions(status.ConditionConfigs(conditions)...)
+		return toolhivev1beta1ac.MCPGroup(p.key.Name, p.key.Namespace).WithStatus(next), conditions, true
+	}
+	next, findings := configStatus(p.live, users)
+	conditions = complete(findings)
+	next.WithConditions(status.ConditionConfigs(conditions)...)
+	return configs.KindNamed(p.key.kind).WithStatus(p.key.Namespace, p.key.Name, next), conditions, true
 }
 
 // conditionsOf returns the conditions of an object that MCPServers refer to.
@@ -56,14 +129,19 @@ func conditionsOf(live metav1.Object) []metav1.Condition {
 	return nil
 }
 
-// configStatusConfig returns the status of a config. The hash and the generation of the last valid spec stay while the spec is invalid.
-func configStatusConfig(live metav1.Object, users []string, contested string, now time.Time) *toolhivev1beta1ac.ConfigStatusApplyConfiguration {
+func finding(conditionType string, holds bool, reason, message string) status.Finding {
+	is := metav1.ConditionFalse
+	if holds {
+		is = metav1.ConditionTrue
+	}
+	return status.Finding{Condition: conditionType, Status: is, Reason: reason, Message: message}
+}
+
+// configStatus returns the status of a configuration without its conditions, and the findings for these. The hash and the generation of
+// the last valid spec stay while the spec is invalid.
+func configStatus(live metav1.Object, users []configs.Named) (next *toolhivev1beta1ac.ConfigStatusApplyConfiguration, findings []status.Finding) {
 	config := configs.Read(live)
 	valid, generation := config.Status.ConfigHash, config.Status.ObservedGeneration
-	var conditions []metav1.Condition
-	add := func(conditionType string, holds bool, reason, message string) {
-		conditions = append(conditions, conditionOf(live, conditionType, holds, reason, message, now))
-	}
 	err := config.Validate()
 	hash, unhashed := config.Hash()
 	if err = cmp.Or(err, unhashed); err != nil {
@@ -71,122 +149,153 @@ func configStatusConfig(live metav1.Object, users []string, contested string, no
 		if errors.Is(err, configs.ErrEnterprise) {
 			failed = v1beta1.ReasonEnterpriseRequired
 		}
-		add(v1beta1.ConditionValid, false, failed, err.Error())
+		findings = append(findings, finding(v1beta1.ConditionValid, false, failed, err.Error()))
 	} else {
 		valid, generation = hash, live.GetGeneration()
-		add(v1beta1.ConditionValid, true, config.Kind.Valid, "Spec validation passed")
+		findings = append(findings, finding(v1beta1.ConditionValid, true, config.Kind.Valid, "Spec validation passed"))
 	}
 	if len(users) > 0 {
-		add(v1beta1.ConditionDeletionBlocked, true, v1beta1.ReasonReferencedByWorkloads, blockedBy(users))
+		findings = append(findings, finding(v1beta1.ConditionDeletionBlocked, true, v1beta1.ReasonReferencedByWorkloads, blockedBy(users)))
 	}
 	for _, advisory := range configs.Advisories(live) {
-		add(advisory.Type, advisory.Holds, advisory.Reason, advisory.Message)
+		findings = append(findings, finding(advisory.Type, advisory.Holds, advisory.Reason, advisory.Message))
 	}
-	if contested != "" {
-		add(v1beta1.ConditionFieldsOwned, false, v1beta1.ReasonFieldManagerConflict, contested)
-	}
-	next := toolhivev1beta1ac.ConfigStatus().WithConditions(status.ConditionConfigs(conditions)...)
+	next = toolhivev1beta1ac.ConfigStatus()
 	if valid != "" {
 		next.WithConfigHash(valid)
 	}
 	if generation != 0 {
 		next.WithObservedGeneration(generation)
 	}
-	return next
+	return next, findings
 }
 
 // blockedBy says in ToolHive's words what keeps an object from being deleted. The list is bounded.
-func blockedBy(users []string) string {
+func blockedBy(users []configs.Named) string {
+	slices.SortFunc(users, func(a, b configs.Named) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name)) })
 	items := make([]string, 0, len(users))
 	for _, user := range users {
-		items = append(items, "{"+user+"}")
+		items = append(items, "{"+user.Kind+" "+user.Name+"}")
 	}
 	shown, more := status.First(items, " ")
 	return "Cannot delete: referenced by workloads: [" + strings.Join(shown, " ") + "]" + more
 }
 
-// conditionOf returns a condition of an object, with the time since which it has its status.
-func conditionOf(live metav1.Object, conditionType string, holds bool, reason, message string, now time.Time) metav1.Condition {
-	c := metav1.Condition{
-		Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: printable.Bound(printable.Text(status.Worded(message)), status.MaxMessage),
-		ObservedGeneration: live.GetGeneration(), LastTransitionTime: metav1.NewTime(now),
-	}
-	if holds {
-		c.Status = metav1.ConditionTrue
-	}
-	if was := meta.FindStatusCondition(conditionsOf(live), c.Type); was != nil && was.Status == c.Status && !was.LastTransitionTime.IsZero() {
-		c.LastTransitionTime = was.LastTransitionTime
-	}
-	return c
-}
-
-// members are the names of a group's members, sorted.
-type members struct {
-	servers, remoteProxies, entries []string
-	// forbidden are the kinds that the operator is not allowed to list, and failing those that the API server does not list for now.
-	// Of the latter the members are those that were known last.
-	forbidden, failing []string
-}
-
-// groupStatusConfig returns the status of a group.
-func groupStatusConfig(live metav1.Object, of members, contested string, now time.Time) *toolhivev1beta1ac.MCPGroupStatusApplyConfiguration {
-	reason, message := v1beta1.ReasonListMCPServersCheckSucceeded, "Listed the members of the group"
-	checked := len(of.forbidden)+len(of.failing) == 0
-	if !checked {
-		reason = v1beta1.ReasonListMCPServersCheckFailed
-	}
-	if len(of.forbidden) > 0 {
-		message += ", but for those of kinds that the operator is not allowed to list: " + strings.Join(of.forbidden, ", ")
-	}
-	if len(of.failing) > 0 {
-		message += ", but for those of kinds that the API server does not list for now, which are shown as they were: " + strings.Join(of.failing, ", ")
-	}
-	conditions := []metav1.Condition{conditionOf(live, v1beta1.ConditionMCPServersChecked, checked, reason, message, now)}
-	if contested != "" {
-		conditions = append(conditions, conditionOf(live, v1beta1.ConditionFieldsOwned, false, v1beta1.ReasonFieldManagerConflict, contested, now))
-	}
-	config := toolhivev1beta1ac.MCPGroupStatus().WithPhase(v1beta1.MCPGroupPhaseReady).WithObservedGeneration(live.GetGeneration()).
-		WithConditions(status.ConditionConfigs(conditions)...)
-	// Zero values are left out: the API treats them as absent.
-	if n := len(of.servers); n > 0 {
-		config.WithServers(of.servers...).WithServerCount(int32(n))
-	}
-	if n := len(of.remoteProxies); n > 0 {
-		config.WithRemoteProxies(of.remoteProxies...).WithRemoteProxyCount(int32(n))
-	}
-	if n := len(of.entries); n > 0 {
-		config.WithEntries(of.entries...).WithEntryCount(int32(n))
-	}
-	return config
-}
-
-// members returns the members of the group. known is false as long as a cache that may have some may still fill, and nothing is known
-// to keep it from that.
-func (p *pass) members() (of members, known bool) {
-	if known = p.referrers.known(p.scope); !known {
-		return of, false
-	}
+// groupStatus returns the status of a group without its conditions, and the finding for these. known is false as long as a cache that
+// may have some of its members may still fill. The members of a kind that the API server does not list for now are those of before.
+func (p *pass) groupStatus() (next *toolhivev1beta1ac.MCPGroupStatusApplyConfiguration, listed status.Finding, known bool) {
+	members := map[string][]string{} // by kind
 	for _, user := range p.referring() {
-		switch user.kind {
-		case v1beta1.MCPServerKind:
-			of.servers = append(of.servers, user.name)
-		case remoteProxyKind:
-			of.remoteProxies = append(of.remoteProxies, user.name)
-		case entryKind:
-			of.entries = append(of.entries, user.name)
+		members[user.Kind] = append(members[user.Kind], user.Name)
+	}
+	group, ok := p.live.(*v1beta1.MCPGroup)
+	if !ok {
+		return nil, listed, false
+	}
+	before := map[string][]string{remoteProxyKind: group.Status.RemoteProxies, entryKind: group.Status.Entries}
+	var forbidden, failing []string
+	for _, store := range p.referrersIn(p.scope) {
+		if !store.refersTo(configs.Group) {
+			continue
+		}
+		switch failure := store.Failure(); {
+		case failure == observed.Listable && !store.HasSynced():
+			return nil, listed, false
+		case failure == observed.ListForbidden:
+			forbidden = append(forbidden, store.kind)
+		case failure == observed.ListFails:
+			failing = append(failing, store.kind)
+			members[store.kind] = slices.Clone(before[store.kind])
 		}
 	}
-	of.forbidden, of.failing = p.referrers.unlisted(p.scope, observed.ListForbidden), p.referrers.unlisted(p.scope, observed.ListFails)
-	if group, ok := p.live.(*v1beta1.MCPGroup); ok {
-		if slices.Contains(of.failing, remoteProxyKind) {
-			of.remoteProxies = slices.Clone(group.Status.RemoteProxies)
-		}
-		if slices.Contains(of.failing, entryKind) {
-			of.entries = slices.Clone(group.Status.Entries)
-		}
+	listed = finding(v1beta1.ConditionMCPServersChecked, true, v1beta1.ReasonListMCPServersCheckSucceeded, "Listed the members of the group")
+	if len(forbidden)+len(failing) > 0 {
+		listed.Status, listed.Reason = metav1.ConditionFalse, v1beta1.ReasonListMCPServersCheckFailed
 	}
-	for _, names := range [][]string{of.servers, of.remoteProxies, of.entries} {
+	if len(forbidden) > 0 {
+		listed.Message += ", but for those of kinds that the operator is not allowed to list: " + strings.Join(forbidden, ", ")
+	}
+	if len(failing) > 0 {
+		listed.Message += ", but for those of kinds that the API server does not list for now, which are shown as they were: " + strings.Join(failing, ", ")
+	}
+	for _, names := range members {
 		slices.Sort(names)
 	}
-	return of, true
+	next = toolhivev1beta1ac.MCPGroupStatus().WithPhase(v1beta1.MCPGroupPhaseReady).WithObservedGeneration(p.live.GetGeneration())
+	// Zero values are left out: the API treats them as absent.
+	if names := members[v1beta1.MCPServerKind]; len(names) > 0 {
+		next.WithServers(names...).WithServerCount(int32(len(names)))
+	}
+	if names := members[remoteProxyKind]; len(names) > 0 {
+		next.WithRemoteProxies(names...).WithRemoteProxyCount(int32(len(names)))
+	}
+	if names := members[entryKind]; len(names) > 0 {
+		next.WithEntries(names...).WithEntryCount(int32(len(names)))
+	}
+	return next, listed, true
+}
+
+// news are the changes of conditions that events report. The reasons and actions are ToolHive's.
+var news = []struct {
+	condition string
+	is        metav1.ConditionStatus
+	eventType string
+	reason    string
+	action    string
+}{
+	{v1beta1.ConditionValid, metav1.ConditionFalse, corev1.EventTypeWarning, v1beta1.EventReasonConfigInvalid, "Validate"},
+	{v1beta1.ConditionValid, metav1.ConditionTrue, corev1.EventTypeNormal, v1beta1.EventReasonConfigValid, "Validate"},
+	{v1beta1.ConditionDeletionBlocked, metav1.ConditionTrue, corev1.EventTypeWarning, v1beta1.EventReasonDeletionBlocked, "Delete"},
+	{
+		v1beta1.ConditionDeprecatedInboundGrantConfiguration, metav1.ConditionTrue, corev1.EventTypeWarning,
+		v1beta1.EventReasonInboundGrantsLegacyFieldsDeprecated, "MigrateInboundGrants",
+	},
+}
+
+// eventsOf returns events about what has changed in an object's conditions, each once. A Normal one reports that a problem is over.
+func eventsOf(before, after []metav1.Condition) (events []status.Event) {
+	for _, n := range news {
+		now, was := meta.FindStatusCondition(after, n.condition), meta.FindStatusCondition(before, n.condition)
+		if now == nil || now.Status != n.is || was != nil && was.Status == n.is ||
+			n.eventType == corev1.EventTypeNormal && (was == nil || was.Status != metav1.ConditionFalse) {
+			continue
+		}
+		events = append(events, status.Event{Type: n.eventType, Reason: n.reason, Action: n.action, Note: now.Message})
+	}
+	return events
+}
+
+// tellConflict records an event about a conflict unless it was recorded before; nil ends it.
+func (p *pass) tellConflict(conflict *apply.ConflictError) {
+	before := p.state.conflict
+	if p.state.conflict = ""; conflict == nil {
+		return
+	}
+	if p.state.conflict = p.describe(conflict); p.state.conflict != before {
+		p.recordEvents(status.Event{
+			Type: corev1.EventTypeWarning, Reason: v1beta1.ReasonFieldManagerConflict, Action: "Apply", Note: p.state.conflict,
+		})
+	}
+}
+
+// describe names the owners of the object's contested fields, and how to end the conflict.
+func (p *pass) describe(c *apply.ConflictError) string {
+	how, words := takeover.EndConflict(c.Object, p.live)
+	if len(words) > 0 {
+		how += ": " + shell.Kubectl(words...)
+	}
+	return takeover.Sides(c) + ". " + how + "."
+}
+
+func (p *pass) recordEvents(events ...status.Event) {
+	if p.Recorder == nil {
+		return
+	}
+	regarding := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: p.live.GetNamespace(), Name: p.live.GetName(), UID: p.live.GetUID(), ResourceVersion: p.live.GetResourceVersion(),
+	}}
+	regarding.SetGroupVersionKind(p.row.GroupVersionKind)
+	for _, event := range events {
+		p.Recorder.Eventf(regarding, nil, event.Type, event.Reason, event.Action, "%s", status.Worded(event.Note))
+	}
 }

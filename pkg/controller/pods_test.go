@@ -63,7 +63,7 @@ func TestReplicaSetKeepsWhatLeadsToItsDeployment(t *testing.T) {
 	}
 	bare := observed.ReducedReplicaSet(&appsv1.ReplicaSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "alone"}})
 	if bare.Deployment() != "" || bare.ServiceAccount() != "" || bare.ConfigMaps() != nil {
-		t.Errorf("a ReplicaSet of nobody: %q", bare)
+		t.Errorf("a ReplicaSet of nobody: %+v", bare)
 	}
 }
 

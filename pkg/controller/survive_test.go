@@ -159,7 +159,7 @@ func TestReductionThatPanicsIsOneObjectsAffair(t *testing.T) {
 		o.becomeReady("web")
 		// What was made of the earlier version is damaged, so the next reduction panics.
 		ref := inventory.Proxy.Ref("shop", "bad")
-		poisoned := *o.caches.Item(ref).(*observed.Compact)
+		poisoned := *o.caches.Item(ref).(*observed.Cached)
 		poisoned.Annotations = make(observed.Pairs, 1)
 		if err := o.caches.Store(ref).Update(&poisoned); err != nil {
 			t.Fatal(err)

@@ -95,32 +95,27 @@ func (o *order[K]) last() Level { return Level(len(o.of) - 1) }
 func (o *order[K]) expedite(key K, to Level) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.putForward(key, to)
-}
-
-func (o *order[K]) putForward(key K, to Level) {
 	if already, ok := o.expedited[key]; to < o.last() && (!ok || to < already) {
 		o.expedited[key] = to
 	}
 }
 
-// again is expedite, to the level that a key which is being worked on was handed out from: that work is to be repeated.
+// again is expedite, to the level from which the key was handed out.
 func (o *order[K]) again(key K) {
 	o.mu.Lock()
-	defer o.mu.Unlock()
-	if from, urgent := o.handedOut[key]; urgent {
-		o.putForward(key, from)
+	from, urgent := o.handedOut[key] // It stays until the caller, which works on the key, calls done.
+	o.mu.Unlock()
+	if urgent {
+		o.expedite(key, from)
 	}
 }
 
-// done ends the work on a key. It is called before the queue hands out the key once more.
 func (o *order[K]) done(key K) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	delete(o.handedOut, key)
 }
 
-// oldestWait returns how long the key has waited that has waited longest; 0 when none waits.
 func (o *order[K]) oldestWait() (oldest time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -189,7 +184,6 @@ func (o *order[K]) next() Level {
 	return o.last()
 }
 
-// put adds a key to the end of its level.
 func (o *order[K]) put(p place[K]) { o.waiting[p.key] = o.of[p.level].PushBack(p) }
 
 // takeLevel returns the level of a key that is added, and forgets it.

@@ -202,6 +202,16 @@ func conditions(o Observation, next v1beta1.MCPServerStatus, at stage, now time.
 	return set.sorted()
 }
 
+// Conditions returns the conditions of findings, in their order. One whose status is as before keeps its transition time, also where
+// unreported has it: those are conditions that were computed before and have not been written.
+func Conditions(previous, unreported []metav1.Condition, generation int64, now time.Time, findings ...Finding) []metav1.Condition {
+	set := conditionSet{previous: previous, unreported: unreported, generation: generation, now: now}
+	for _, f := range findings {
+		set.add(f)
+	}
+	return set.collected
+}
+
 // conditionSet collects conditions of distinct types.
 type conditionSet struct {
 	previous   []metav1.Condition

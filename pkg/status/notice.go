@@ -17,9 +17,8 @@ import (
 func Notice(server *v1beta1.MCPServer, f Finding, unreported []metav1.Condition, now time.Time) (
 	config *toolhivev1beta1ac.MCPServerApplyConfiguration, conditions []metav1.Condition, news []Event,
 ) {
-	set := conditionSet{previous: server.Status.Conditions, unreported: unreported, generation: server.Generation, now: now}
-	set.add(f)
-	of := toolhivev1beta1ac.MCPServerStatus().WithConditions(ConditionConfigs(set.collected)...)
-	news = NewEvents(server.Status, v1beta1.MCPServerStatus{Conditions: set.collected})
-	return toolhivev1beta1ac.MCPServer(server.Name, server.Namespace).WithStatus(of), set.collected, news
+	conditions = Conditions(server.Status.Conditions, unreported, server.Generation, now, f)
+	of := toolhivev1beta1ac.MCPServerStatus().WithConditions(ConditionConfigs(conditions)...)
+	news = NewEvents(server.Status, v1beta1.MCPServerStatus{Conditions: conditions})
+	return toolhivev1beta1ac.MCPServer(server.Name, server.Namespace).WithStatus(of), conditions, news
 }

@@ -44,10 +44,18 @@ type Pod struct {
 	InitStatuses, Statuses []ContainerStatus
 }
 
-// Controller is what is read of the owner reference to a pod's controller.
+// Controller is what is read of the owner reference to an object's controller.
 type Controller struct {
 	Name string
 	UID  types.UID
+}
+
+// ControllerOf returns the controller of an object; the zero value when it has none.
+func ControllerOf(object metav1.Object) (of Controller) {
+	if controller := metav1.GetControllerOfNoCopy(object); controller != nil {
+		of = Controller{controller.Name, controller.UID}
+	}
+	return of
 }
 
 // Container is what is read of a pod's container.
@@ -93,12 +101,9 @@ func PodOf(pod *corev1.Pod) *Pod {
 		Marks:     marksOf(pod.Annotations),
 		Namespace: pod.Namespace, Name: pod.Name, ResourceVersion: pod.ResourceVersion, UID: pod.UID,
 		CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
-		Server:   pod.Labels[v1beta1.LabelToolHiveName],
+		Controller: ControllerOf(pod), Server: pod.Labels[v1beta1.LabelToolHiveName],
 		Revision: pod.Labels[appsv1.ControllerRevisionHashLabelKey], ReplicaSet: pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey],
 		ServiceAccount: pod.Spec.ServiceAccountName, ConfigMaps: ConfigMapsOf(&pod.Spec), Phase: pod.Status.Phase,
-	}
-	if controller := metav1.GetControllerOfNoCopy(pod); controller != nil {
-		found.Controller = Controller{controller.Name, controller.UID}
 	}
 	for i := range pod.Spec.Containers {
 		found.Containers = append(found.Containers, Container{pod.Spec.Containers[i].Name, pod.Spec.Containers[i].Image})

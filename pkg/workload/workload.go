@@ -155,3 +155,19 @@ func ConfigMapsOf(pod *corev1.PodSpec) []string {
 	slices.Sort(names)
 	return slices.Compact(names)
 }
+
+// Reduced is one of the structs of objects above.
+type Reduced interface {
+	metav1.Object
+	// WithMeta returns a copy with other metadata.
+	WithMeta(meta metav1.ObjectMeta) Reduced
+}
+
+// WithMeta implements Reduced.
+func (d Deployment) WithMeta(meta metav1.ObjectMeta) Reduced { d.ObjectMeta = meta; return &d }
+
+// WithMeta implements Reduced.
+func (s StatefulSet) WithMeta(meta metav1.ObjectMeta) Reduced { s.ObjectMeta = meta; return &s }
+
+// WithMeta implements Reduced.
+func (a ServiceAccount) WithMeta(meta metav1.ObjectMeta) Reduced { a.ObjectMeta = meta; return &a }

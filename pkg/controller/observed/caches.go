@@ -5,13 +5,16 @@ package observed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -43,20 +46,19 @@ type Caches struct {
 type Scope struct {
 	Namespace string
 	Clock     clock.PassiveClock
-	// children are the informers of children, by the label that selects them.
-	children map[inventory.Selector]informers.SharedInformerFactory
-	proxies  informers.SharedInformerFactory
-	backends informers.SharedInformerFactory
-	toolhive toolhiveinformers.SharedInformerFactory
+	// factories have made the informers, but for those of Store.RunWithContext.
+	factories []interface {
+		Start(stop <-chan struct{})
+		Shutdown()
+	}
 
-	ServerStore cache.SharedIndexInformer
-	// proxyStore holds the pods of all proxies, and backendStore those of all backends.
-	proxyStore, backendStore cache.SharedIndexInformer
-	// replicaSetStore holds the ReplicaSets of all proxies.
-	replicaSetStore cache.SharedIndexInformer
-	ChildStores     map[childKey]cache.SharedIndexInformer
+	ServerStore *Store
+	ChildStores map[childKey]*Store
+	// proxyStore holds the pods of all proxies, replicaSetStore their ReplicaSets, and backendStore the pods of all backends.
+	proxyStore, replicaSetStore, backendStore *Store
 	// ConfigStores hold the objects that MCPServers refer to, by kind.
 	ConfigStores map[string]*Store
+
 	// required are the caches of the kinds that the operator needs.
 	required []*Store
 	mu       sync.Mutex
@@ -87,8 +89,8 @@ func NewCaches(
 	}
 	c := &Caches{ByNamespace: map[string]*Scope{}, Reducer: reduce, selects: selects}
 	for _, namespace := range namespaces {
-		s, err := newScope(core, servers, reduce, selects, namespace, resync, now)
-		if err != nil {
+		s := &Scope{Namespace: namespace, Clock: now, ChildStores: map[childKey]*Store{}, ConfigStores: map[string]*Store{}}
+		if err := s.addInformers(core, servers, resync, reduce, selects); err != nil {
 			return nil, err
 		}
 		c.ByNamespace[namespace] = s
@@ -96,93 +98,63 @@ func NewCaches(
 	return c, nil
 }
 
-func newScope(
-	core kubernetes.Interface, servers versioned.Interface,
-	reduce *Reducer, selects func(server *v1beta1.MCPServer) bool, namespace string, resync time.Duration,
-	now clock.PassiveClock,
-) (*Scope, error) {
-	s := &Scope{
-		Namespace: namespace,
-		Clock:     now,
-		children:  map[inventory.Selector]informers.SharedInformerFactory{},
-		proxies:   podInformers(core, namespace, render.AnyProxySelector(), resync),
-		backends:  podInformers(core, namespace, render.AnyBackendSelector(), resync),
-		toolhive:  toolhiveinformers.NewSharedInformerFactoryWithOptions(servers, resync, toolhiveinformers.WithNamespace(namespace)),
-	}
-	s.ServerStore = s.toolhive.Toolhive().V1beta1().MCPServers().Informer()
-	if err := s.ServerStore.SetTransform(Surviving(reduceServers(newTexts(), selects))); err != nil {
-		return nil, fmt.Errorf("cannot watch MCPServers: %w", err)
-	}
-	if err := s.ServerStore.AddIndexers(cache.Indexers{ServersByReference: referencesOfServer}); err != nil {
-		return nil, fmt.Errorf("cannot index MCPServers: %w", err)
-	}
-	s.ConfigStores = map[string]*Store{}
-	for _, row := range managers.Configs() {
-		generic, err := s.toolhive.ForResource(row.GroupVersionResource())
+func (s *Scope) addInformers(
+	core kubernetes.Interface, servers versioned.Interface, resync time.Duration, reduce *Reducer, selects func(server *v1beta1.MCPServer) bool,
+) error {
+	var errs []error
+	check := func(kind string, err error) {
 		if err != nil {
-			return nil, fmt.Errorf("cannot watch %s: %w", row.Kind, err)
-		}
-		store, err := s.Optional(row.GroupVersionResource(), row.Kind, generic.Informer(), servers.Discovery(), nil)
-		if err != nil {
-			return nil, fmt.Errorf("cannot watch %s: %w", row.Kind, err)
-		}
-		s.ConfigStores[row.Kind] = store
-	}
-	s.backendStore = s.backends.Core().V1().Pods().Informer()
-	s.proxyStore = s.proxies.Core().V1().Pods().Informer()
-	s.replicaSetStore = s.proxies.Apps().V1().ReplicaSets().Informer()
-	for _, store := range []cache.SharedIndexInformer{s.proxyStore, s.backendStore, s.replicaSetStore} {
-		if err := store.AddIndexers(cache.Indexers{byController: ControllerUID}); err != nil {
-			return nil, fmt.Errorf("cannot index pods: %w", err)
+			errs = append(errs, fmt.Errorf("cannot watch %s: %w", kind, err))
 		}
 	}
-	required := map[cache.SharedIndexInformer]string{
-		s.ServerStore: managers.MCPServer.Kind, s.proxyStore: PodKind.Kind, s.backendStore: PodKind.Kind, s.replicaSetStore: replicaSetKind,
+	selected := func(selector string) informers.SharedInformerFactory {
+		factory := informers.NewSharedInformerFactoryWithOptions(core, resync, informers.WithNamespace(s.Namespace),
+			informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = selector }))
+		s.factories = append(s.factories, factory)
+		return factory
 	}
-	s.ChildStores = map[childKey]cache.SharedIndexInformer{}
+	need := func(kind string, informer cache.SharedIndexInformer, transform cache.TransformFunc, indexers cache.Indexers) *Store {
+		store, err := s.require(kind, informer)
+		check(kind, errors.Join(err, informer.SetTransform(Surviving(transform)), informer.AddIndexers(indexers)))
+		s.required = append(s.required, store)
+		return store
+	}
+	bySelector := map[inventory.Selector]informers.SharedInformerFactory{}
 	for _, child := range inventory.Children() {
 		if s.ChildStores[keyOf(child)] != nil {
 			continue
 		}
-		if s.children[child.Selector] == nil {
-			s.children[child.Selector] = informersOf(core, namespace, child.Selector.String(), resync)
+		if bySelector[child.Selector] == nil {
+			bySelector[child.Selector] = selected(child.Selector.String())
 		}
-		informer, err := s.children[child.Selector].ForResource(child.GroupVersionResource())
+		generic, err := bySelector[child.Selector].ForResource(child.GroupVersionResource())
 		if err != nil {
-			return nil, fmt.Errorf("cannot watch %s: %w", child.Kind, err)
+			return fmt.Errorf("cannot watch %s: %w", child.Kind, err)
 		}
-		store := informer.Informer()
-		if err := store.SetTransform(Surviving(reduce.Transform(child.Kind, func() cache.Store { return store.GetStore() }))); err != nil {
-			return nil, fmt.Errorf("cannot watch %s: %w", child.Kind, err)
-		}
+		informer, indexers := generic.Informer(), cache.Indexers{}
 		if child.ByContent {
-			if err := store.AddIndexers(cache.Indexers{configsByServer: serverOfConfig}); err != nil {
-				return nil, fmt.Errorf("cannot index %s: %w", child.Kind, err)
-			}
+			indexers[configsByServer] = serverOfConfig
 		}
-		s.ChildStores[keyOf(child)], required[store] = store, child.Kind.Kind
+		s.ChildStores[keyOf(child)] = need(child.Kind.Kind, informer, reduce.Transform(child.Kind, informer.GetStore()), indexers)
 	}
-	for informer, kind := range required {
-		store, err := s.require(kind, informer)
+	proxies, backends, controllers := selected(render.AnyProxySelector()), selected(render.AnyBackendSelector()), cache.Indexers{byController: controllerUID}
+	s.proxyStore = need(PodKind.Kind, proxies.Core().V1().Pods().Informer(), ReduceDependent, controllers)
+	s.replicaSetStore = need(replicaSetKind, proxies.Apps().V1().ReplicaSets().Informer(), ReduceDependent, controllers)
+	s.backendStore = need(PodKind.Kind, backends.Core().V1().Pods().Informer(), ReduceDependent, controllers)
+
+	toolhive := toolhiveinformers.NewSharedInformerFactoryWithOptions(servers, resync, toolhiveinformers.WithNamespace(s.Namespace))
+	s.factories = append(s.factories, toolhive)
+	s.ServerStore = need(managers.MCPServer.Kind, toolhive.Toolhive().V1beta1().MCPServers().Informer(),
+		reduceServers(newTexts(), selects), cache.Indexers{ServersByReference: referencesOfServer})
+	for _, row := range managers.Configs() {
+		generic, err := toolhive.ForResource(row.GroupVersionResource())
 		if err != nil {
-			return nil, err
+			return fmt.Errorf("cannot watch %s: %w", row.Kind, err)
 		}
-		s.required = append(s.required, store)
+		s.ConfigStores[row.Kind], err = s.Optional(row.GroupVersionResource(), row.Kind, generic.Informer(), servers.Discovery(), nil)
+		check(row.Kind, err)
 	}
-	return s, nil
-}
-
-// podInformers returns the informers of pods, and of the ReplicaSets between them and their workloads.
-func podInformers(core kubernetes.Interface, namespace, selector string, resync time.Duration) informers.SharedInformerFactory {
-	return informersOf(core, namespace, selector, resync, informers.WithTransform(Surviving(ReduceDependent)))
-}
-
-// informersOf returns informers of the objects of a namespace that a label selector selects.
-func informersOf(
-	core kubernetes.Interface, namespace, selector string, resync time.Duration, more ...informers.SharedInformerOption,
-) informers.SharedInformerFactory {
-	return informers.NewSharedInformerFactoryWithOptions(core, resync, append(more, informers.WithNamespace(namespace),
-		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = selector }))...)
+	return errors.Join(errs...)
 }
 
 // Start begins to watch, until the first context ends, and returns when the caches of one namespace are filled or the second context
@@ -196,13 +168,12 @@ func (c *Caches) Start(ctx, filling context.Context, wake func(server cache.Obje
 		for _, store := range s.required {
 			store.begin()
 		}
-		for _, factory := range s.children {
+		for _, factory := range s.factories {
 			factory.Start(ctx.Done())
 		}
-		s.proxies.Start(ctx.Done())
-		s.backends.Start(ctx.Done())
-		s.toolhive.Start(ctx.Done())
-		s.wakeOnceFilled(ctx, wake)
+		for kind, store := range s.ConfigStores {
+			store.OnceFilled(ctx, &s.running, func() { s.wakeReferrers(kind, wake) })
+		}
 		s.running.Go(func() {
 			if s.awaitFilled(filling) {
 				filled(s)
@@ -218,11 +189,15 @@ func (c *Caches) Start(ctx, filling context.Context, wake func(server cache.Obje
 	}
 }
 
-// awaitFilled returns when the caches of a namespace are filled, and false when the context ends before. It says which are late.
+// awaitFilled returns when the caches of a namespace are filled, and false when the context ends before. It logs which are late.
 func (s *Scope) awaitFilled(ctx context.Context) bool {
+	var synced []cache.InformerSynced
+	for _, store := range s.required {
+		synced = append(synced, store.HasSynced)
+	}
 	soon, cancel := context.WithTimeout(ctx, lateAfter)
 	defer cancel()
-	if !cache.WaitForCacheSync(soon.Done(), s.synced()...) && ctx.Err() == nil {
+	if !cache.WaitForCacheSync(soon.Done(), synced...) && ctx.Err() == nil {
 		var late []string
 		for _, store := range s.required {
 			if !store.HasSynced() && !slices.Contains(late, store.kind) {
@@ -232,7 +207,7 @@ func (s *Scope) awaitFilled(ctx context.Context) bool {
 		klog.FromContext(ctx).Error(errNoList, "Still waiting for the first lists, and working on nothing in the namespace. Check the API server if they do not come",
 			"namespace", s.Namespace, "kinds", late)
 	}
-	return cache.WaitForCacheSync(ctx.Done(), s.synced()...)
+	return cache.WaitForCacheSync(ctx.Done(), synced...)
 }
 
 // lateAfter is how long the first lists of a namespace may take before the log tells of it: a large cluster's take a minute.
@@ -249,14 +224,6 @@ func NamesIn(store cache.SharedIndexInformer) iter.Seq[cache.ObjectName] {
 	}
 }
 
-// synced are the caches that a pass needs.
-func (s *Scope) synced() (all []cache.InformerSynced) {
-	for _, store := range s.required {
-		all = append(all, store.HasSynced)
-	}
-	return all
-}
-
 // Filled reports whether the caches of a namespace are.
 func (c *Caches) Filled(namespace string) bool {
 	s := c.Scope(namespace)
@@ -266,12 +233,9 @@ func (c *Caches) Filled(namespace string) bool {
 // Shutdown returns when all informers have ended; their context must have been cancelled.
 func (c *Caches) Shutdown() {
 	for _, s := range c.ByNamespace {
-		for _, factory := range s.children {
+		for _, factory := range s.factories {
 			factory.Shutdown()
 		}
-		s.proxies.Shutdown()
-		s.backends.Shutdown()
-		s.toolhive.Shutdown()
 		s.running.Wait()
 	}
 }
@@ -321,9 +285,9 @@ func (c *Caches) Server(key cache.ObjectName) *v1beta1.MCPServer {
 // Child returns what is kept of the object that has the name of a child; nil when there is none.
 func (c *Caches) Child(ref apply.ObjectRef) *Child {
 	switch found := c.Item(ref).(type) {
-	case *Compact:
-		return found.Child(ref.Kind)
-	case metav1.Object: // See surviving.
+	case *Cached:
+		return found.child()
+	case metav1.Object: // See Surviving.
 		return c.Reducer.Reduce(ref, found, nil)
 	}
 	return nil
@@ -363,11 +327,10 @@ func (c *Caches) Store(ref apply.ObjectRef) cache.Store {
 
 // Version returns how far the cache of an object's kind has come.
 func (c *Caches) Version(ref apply.ObjectRef) string {
-	store := c.Store(ref)
-	if store == nil {
-		return ""
+	if store := c.Store(ref); store != nil {
+		return store.LastStoreSyncResourceVersion()
 	}
-	return store.LastStoreSyncResourceVersion()
+	return ""
 }
 
 // Neighbours returns the other MCPServers that have a child of the same name as one of an MCPServer's.
@@ -378,4 +341,47 @@ func (c *Caches) Neighbours(server cache.ObjectName, child apply.ObjectRef) (fou
 		}
 	}
 	return found
+}
+
+// configsByServer indexes the ConfigMaps that hold a RunConfig or an inline policy by their MCPServers. Their names
+// contain a hash of their content, so they do not follow from the MCPServer's name alone.
+const configsByServer = "configs"
+
+// serverOfConfig is a cache.IndexFunc.
+func serverOfConfig(obj any) ([]string, error) {
+	accessor, err := meta.Accessor(obj)
+	if err != nil {
+		return nil, nil //nolint:nilerr // What is no object is no child.
+	}
+	var keys []string
+	for _, server := range inventory.Servers(managers.ConfigMap, accessor.GetName()) {
+		keys = append(keys, cache.NewObjectName(accessor.GetNamespace(), server).String())
+	}
+	return keys, nil
+}
+
+// ContentNamed returns the ConfigMaps that have the name of a RunConfig or an inline policy of an MCPServer, in the order of
+// their names.
+func (c *Caches) ContentNamed(server cache.ObjectName) []apply.ObjectRef {
+	s := c.Scope(server.Namespace)
+	if s == nil {
+		return nil
+	}
+	var keys []string
+	for _, child := range inventory.Children() {
+		if !child.ByContent {
+			continue
+		}
+		found, err := s.ChildStores[keyOf(child)].GetIndexer().IndexKeys(configsByServer, server.String())
+		if err != nil {
+			return nil
+		}
+		keys = append(keys, found...)
+	}
+	slices.Sort(keys)
+	refs := make([]apply.ObjectRef, 0, len(keys))
+	for _, key := range keys {
+		refs = append(refs, apply.NewObjectRef(managers.ConfigMap, server.Namespace, strings.TrimPrefix(key, server.Namespace+"/")))
+	}
+	return refs
 }

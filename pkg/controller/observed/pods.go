@@ -4,9 +4,9 @@
 package observed
 
 import (
-	"slices"
 	"strconv"
 	"strings"
+	"unique"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,15 +26,14 @@ import (
 // byController indexes pods and ReplicaSets by the UID of their controller.
 const byController = "controller"
 
-// ControllerUID is a cache.IndexFunc.
-func ControllerUID(obj any) ([]string, error) {
+func controllerUID(obj any) ([]string, error) {
 	var uid types.UID
 	switch dependent := obj.(type) {
 	case *workload.Pod:
 		uid = dependent.Controller.UID
 	case ReplicaSet:
 		uid = dependent.Deployment()
-	case metav1.Object: // See surviving.
+	case metav1.Object: // See Surviving.
 		if controller := metav1.GetControllerOfNoCopy(dependent); controller != nil {
 			uid = controller.UID
 		}
@@ -45,8 +44,8 @@ func ControllerUID(obj any) ([]string, error) {
 	return []string{string(uid)}, nil
 }
 
-// ReduceDependent is a cache.TransformFunc for pods and for the ReplicaSets between them and their Deployments: a cache holds a *workload.Pod or a
-// replicaSet.
+// ReduceDependent is a cache.TransformFunc for pods and for the ReplicaSets between them and their Deployments: a cache holds a
+// *workload.Pod or a ReplicaSet.
 func ReduceDependent(obj any) (any, error) {
 	switch whole := obj.(type) {
 	case *corev1.Pod:
@@ -57,22 +56,18 @@ func ReduceDependent(obj any) (any, error) {
 	return obj, nil
 }
 
-// ReplicaSet is what a cache keeps of a ReplicaSet of a proxy: its owner, its revision, and the other objects that its template names. The
-// parts are separated by slashes, which none of them contains. There are up to eleven for each proxy, so it is one string.
-type ReplicaSet string
-
-// The parts of a replicaSet, in their order. Names of ConfigMaps are the rest.
-const (
-	setNamespace = iota
-	setName
-	setUID
-	setVersion
-	setDeployment
-	setDeploymentName
-	setRevision
-	setServiceAccount
-	setConfigMaps
-)
+// ReplicaSet is what a cache keeps of a ReplicaSet of a proxy. There are up to eleven for each proxy, so what they have in common is
+// stored once.
+type ReplicaSet struct {
+	namespace      unique.Handle[string]
+	name, version  string
+	uid            types.UID
+	deployment     unique.Handle[workload.Controller]
+	revision       int
+	serviceAccount unique.Handle[string]
+	// configMaps are the names of the ConfigMaps that the pods read, with slashes between them, so that ReplicaSets can be compared.
+	configMaps string
+}
 
 // AnnotationRevision is where Kubernetes' Deployment controller numbers the ReplicaSets of a Deployment, from 1. The Deployment has
 // the number of its present one, which is the highest: one that it comes back to gets a new number.
@@ -90,94 +85,68 @@ func RevisionOf(object metav1.Object) int {
 
 // ReducedReplicaSet returns what a cache keeps of a ReplicaSet.
 func ReducedReplicaSet(set *appsv1.ReplicaSet) ReplicaSet {
-	parts := make([]string, setConfigMaps)
-	parts[setNamespace], parts[setName] = set.Namespace, set.Name
-	parts[setUID], parts[setVersion] = string(set.UID), set.ResourceVersion
-	if controller := metav1.GetControllerOfNoCopy(set); controller != nil {
-		parts[setDeployment], parts[setDeploymentName] = string(controller.UID), controller.Name
+	pod := &set.Spec.Template.Spec
+	return ReplicaSet{
+		unique.Make(set.Namespace), set.Name, set.ResourceVersion, set.UID, unique.Make(workload.ControllerOf(set)), RevisionOf(set),
+		unique.Make(pod.ServiceAccountName), strings.Join(workload.ConfigMapsOf(pod), "/"),
 	}
-	parts[setRevision] = strconv.Itoa(RevisionOf(set))
-	parts[setServiceAccount] = set.Spec.Template.Spec.ServiceAccountName
-	return ReplicaSet(strings.Join(slices.Concat(parts, workload.ConfigMapsOf(&set.Spec.Template.Spec)), "/"))
-}
-
-// from returns the parts from one on.
-func (r ReplicaSet) from(part int) string {
-	rest := string(r)
-	for range part {
-		_, rest, _ = strings.Cut(rest, "/")
-	}
-	return rest
-}
-
-func (r ReplicaSet) part(i int) string {
-	part, _, _ := strings.Cut(r.from(i), "/")
-	return part
 }
 
 // Deployment returns the UID of the Deployment that controls the ReplicaSet; it is empty when none does.
-func (r ReplicaSet) Deployment() types.UID { return types.UID(r.part(setDeployment)) }
+func (r ReplicaSet) Deployment() types.UID { return r.deployment.Value().UID }
 
-// Revision returns the number of the ReplicaSet, see revisionOf.
-func (r ReplicaSet) Revision() int {
-	revision, _ := strconv.Atoi(r.part(setRevision))
-	return revision
+// Server returns the MCPServer that the ReplicaSet is for: its Deployment has the same name.
+func (r ReplicaSet) Server() cache.ObjectName {
+	return cache.NewObjectName(r.namespace.Value(), r.deployment.Value().Name)
 }
 
+// Revision returns the number of the ReplicaSet, see RevisionOf.
+func (r ReplicaSet) Revision() int { return r.revision }
+
 // ServiceAccount returns the name of the ServiceAccount of the ReplicaSet's pods.
-func (r ReplicaSet) ServiceAccount() string { return r.part(setServiceAccount) }
+func (r ReplicaSet) ServiceAccount() string { return r.serviceAccount.Value() }
 
 // ConfigMaps returns the names of the ConfigMaps that the ReplicaSet's pods read.
 func (r ReplicaSet) ConfigMaps() []string {
-	names := r.from(setConfigMaps)
-	if names == "" {
+	if r.configMaps == "" {
 		return nil
 	}
-	return strings.Split(names, "/")
+	return strings.Split(r.configMaps, "/")
 }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor. It has as much as informers ask for.
 func (r ReplicaSet) GetObjectMeta() metav1.Object {
-	return &metav1.ObjectMeta{
-		Namespace: r.part(setNamespace), Name: r.part(setName),
-		UID: types.UID(r.part(setUID)), ResourceVersion: r.part(setVersion),
-	}
+	return &metav1.ObjectMeta{Namespace: r.namespace.Value(), Name: r.name, UID: r.uid, ResourceVersion: r.version}
 }
 
-// sameExceptVersion reports whether two versions of a ReplicaSet differ in nothing that is kept but the version.
 func (r ReplicaSet) sameExceptVersion(other ReplicaSet) bool {
-	return r.part(setUID) == other.part(setUID) && r.from(setDeployment) == other.from(setDeployment)
+	r.version = other.version
+	return r == other
 }
 
 // ReplicaSets returns the ReplicaSets that a Deployment controls.
-func (c *Caches) ReplicaSets(namespace string, deployment types.UID) []ReplicaSet {
-	s := c.Scope(namespace)
-	if s == nil {
-		return nil
+func (c *Caches) ReplicaSets(namespace string, deployment types.UID) (found []ReplicaSet) {
+	if s := c.Scope(namespace); s != nil {
+		found = controlledBy[ReplicaSet](s.replicaSetStore, deployment)
 	}
-	return controlledBy[ReplicaSet](s.replicaSetStore, deployment)
+	return found
 }
 
 // ProxyPods returns the pods of a Deployment. A pod whose ReplicaSet the cache does not have yet is not among them; the
 // ReplicaSet's event brings the MCPServer back.
 func (c *Caches) ProxyPods(namespace string, deployment types.UID) (found []*workload.Pod) {
-	s := c.Scope(namespace)
-	if s == nil {
-		return nil
-	}
 	for _, set := range c.ReplicaSets(namespace, deployment) {
-		found = append(found, controlledBy[*workload.Pod](s.proxyStore, types.UID(set.part(setUID)))...)
+		found = append(found, controlledBy[*workload.Pod](c.Scope(namespace).proxyStore, set.uid)...)
 	}
 	return found
 }
 
 // BackendPods returns the pods of a StatefulSet.
-func (c *Caches) BackendPods(namespace string, set types.UID) []*workload.Pod {
-	s := c.Scope(namespace)
-	if s == nil {
-		return nil
+func (c *Caches) BackendPods(namespace string, set types.UID) (found []*workload.Pod) {
+	if s := c.Scope(namespace); s != nil {
+		found = controlledBy[*workload.Pod](s.backendStore, set)
 	}
-	return controlledBy[*workload.Pod](s.backendStore, set)
+	return found
 }
 
 // UnplacedProxyPods returns the pods of proxies, with the labels of an MCPServer, whose ReplicaSet the cache does not have:
@@ -203,14 +172,13 @@ func (c *Caches) UnplacedProxyPods(server cache.ObjectName) (unplaced []*workloa
 	return unplaced
 }
 
-func controlledBy[T any](store cache.SharedIndexInformer, controller types.UID) []T {
+func controlledBy[T any](store cache.SharedIndexInformer, controller types.UID) (found []T) {
 	items, err := store.GetIndexer().ByIndex(byController, string(controller))
 	if err != nil {
 		return nil
 	}
-	var found []T
 	for _, item := range items {
-		item, _ = ReduceDependent(item) // It leaves alone what is reduced. See surviving for what is not.
+		item, _ = ReduceDependent(item) // An object whose reduction has panicked is whole, see Surviving.
 		if dependent, ok := item.(T); ok {
 			found = append(found, dependent)
 		}
@@ -222,10 +190,10 @@ func controlledBy[T any](store cache.SharedIndexInformer, controller types.UID) 
 func (s *Scope) replicaSetOf(pod *workload.Pod) (set ReplicaSet, known bool) {
 	item, exists, err := s.replicaSetStore.GetStore().GetByKey(cache.NewObjectName(pod.Namespace, pod.Controller.Name).String())
 	if err != nil || !exists {
-		return "", false
+		return set, false
 	}
 	set, ok := item.(ReplicaSet)
-	return set, ok && set.part(setUID) == string(pod.Controller.UID)
+	return set, ok && set.uid == pod.Controller.UID
 }
 
 // proxyOf returns the MCPServer to wake for an event of a proxy's pod, and backendOf that for an event of a backend's. Where
@@ -244,32 +212,23 @@ func (s *Scope) backendOf(pod *workload.Pod) cache.ObjectName {
 	return labelled(pod)
 }
 
-// Server returns the MCPServer that a ReplicaSet is for: its Deployment has the same name.
-func (r ReplicaSet) Server() cache.ObjectName {
-	return cache.NewObjectName(r.part(setNamespace), r.part(setDeploymentName))
-}
-
 func labelled(pod *workload.Pod) cache.ObjectName {
 	return cache.NewObjectName(pod.Namespace, pod.Server)
 }
 
 // WatchPods makes events of pods, and of the ReplicaSets between them and their Deployments, wake MCPServers.
 func (s *Scope) WatchPods(wake func(server cache.ObjectName)) error {
-	for store, serverOf := range map[cache.SharedIndexInformer]func(*workload.Pod) cache.ObjectName{
+	for store, serverOf := range map[*Store]func(*workload.Pod) cache.ObjectName{
 		s.proxyStore: s.proxyOf, s.backendStore: s.backendOf,
 	} {
 		// A pod that was given a node, or whose status was written again, changes nothing that is kept.
-		if _, err := store.AddEventHandler(Persistent(OnNews((*workload.Pod).SameExceptVersion, func(obj any) {
-			if pod, ok := obj.(*workload.Pod); ok {
-				wake(serverOf(pod))
-			}
-		}))); err != nil {
+		if _, err := store.AddEventHandler(Persistent(OnNews((*workload.Pod).SameExceptVersion, func(pod *workload.Pod) { wake(serverOf(pod)) }))); err != nil {
 			return err
 		}
 	}
 	// The counts in a ReplicaSet's status change with each of its pods, whose own events say as much.
-	_, err := s.replicaSetStore.AddEventHandler(Persistent(OnNews(ReplicaSet.sameExceptVersion, func(obj any) {
-		if set, ok := obj.(ReplicaSet); ok && set.Deployment() != "" {
+	_, err := s.replicaSetStore.AddEventHandler(Persistent(OnNews(ReplicaSet.sameExceptVersion, func(set ReplicaSet) {
+		if set.Deployment() != "" {
 			wake(set.Server())
 		}
 	})))

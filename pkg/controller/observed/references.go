@@ -6,14 +6,20 @@ package observed
 import (
 	"context"
 	"slices"
+	"sync"
 
-	"k8s.io/apimachinery/pkg/api/meta"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/util/sets"
+	corev1informers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/configs"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -38,22 +44,36 @@ func ReferenceKey(kind, namespace, name string) string { return kind + "/" + nam
 // WatchConfigs wakes MCPServers for events of the objects that they refer to, except for those that make no difference to them.
 func (s *Scope) WatchConfigs(wake func(server cache.ObjectName)) error {
 	for kind, store := range s.ConfigStores {
-		wakeServers := func(obj any) {
-			if object, err := meta.Accessor(obj); err == nil {
-				s.wakeReferrers(ReferenceKey(kind, object.GetNamespace(), object.GetName()), wake)
+		same := func(now, before metav1.Object) bool { return render.StateOf(kind, now) == render.StateOf(kind, before) }
+		if _, err := store.AddEventHandler(Persistent(OnNews(same, func(object metav1.Object) {
+			names, err := s.ServerStore.GetIndexer().IndexKeys(ServersByReference, ReferenceKey(kind, object.GetNamespace(), object.GetName()))
+			if err != nil {
+				return
 			}
-		}
-		if _, err := store.AddEventHandler(Persistent(OnNews(func(now, before metav1.Object) bool {
-			return render.StateOf(kind, now) == render.StateOf(kind, before)
-		}, wakeServers))); err != nil {
+			for _, text := range names {
+				if name, err := cache.ParseObjectName(text); err == nil {
+					wake(name)
+				}
+			}
+		}))); err != nil {
 			return err
 		}
 		store.onFailure = func(ctx context.Context, _ ListFailure, err error) {
 			klog.FromContext(ctx).Info("Cannot list what MCPServers may refer to", "kind", kind, "err", err)
-			s.wakeReferrersOf(kind, wake)
+			s.wakeReferrers(kind, wake)
 		}
 	}
 	return nil
+}
+
+// wakeReferrers wakes the MCPServers that refer to any object of a kind.
+func (s *Scope) wakeReferrers(kind string, wake func(server cache.ObjectName)) {
+	for _, item := range s.ServerStore.GetStore().List() {
+		server, ok := item.(*v1beta1.MCPServer)
+		if ok && slices.ContainsFunc(configs.Of(&server.Spec), func(named configs.Named) bool { return named.Kind == kind }) {
+			wake(cache.MetaObjectToName(server))
+		}
+	}
 }
 
 // unavailable says why a kind cannot be listed, in words that stay the same.
@@ -67,54 +87,6 @@ func unavailable(kind string, failure ListFailure) render.Unavailable {
 	return render.Unavailable{Cause: "the API server does not list " + kind + "s for now; the operator's log has its answer"}
 }
 
-// wakeReferrers wakes the MCPServers that refer to an object.
-func (s *Scope) wakeReferrers(key string, wake func(server cache.ObjectName)) {
-	names, err := s.ServerStore.GetIndexer().IndexKeys(ServersByReference, key)
-	if err != nil {
-		return
-	}
-	for _, text := range names {
-		if name, err := cache.ParseObjectName(text); err == nil {
-			wake(name)
-		}
-	}
-}
-
-// wakeReferrersOf wakes the MCPServers that refer to any object of a kind.
-func (s *Scope) wakeReferrersOf(kind string, wake func(server cache.ObjectName)) {
-	for _, item := range s.ServerStore.GetStore().List() {
-		server, ok := item.(*v1beta1.MCPServer)
-		if ok && slices.ContainsFunc(configs.Of(&server.Spec), func(named configs.Named) bool { return named.Kind == kind }) {
-			wake(cache.MetaObjectToName(server))
-		}
-	}
-}
-
-// wakeOnceFilled wakes the MCPServers that have waited for a cache.
-func (s *Scope) wakeOnceFilled(ctx context.Context, wake func(server cache.ObjectName)) {
-	for kind, store := range s.ConfigStores {
-		store.OnceFilled(ctx, &s.running, func() { s.wakeReferrersOf(kind, wake) })
-	}
-}
-
-// config returns an object that is referred to, or nil; blind says why nothing is known of its kind. known is false as long as
-// that has not been established, and nothing keeps it from being.
-func (s *Scope) config(kind, namespace, name string) (found any, blind *render.Unavailable, known bool) {
-	store := s.ConfigStores[kind]
-	if !store.HasSynced() {
-		failure := store.Failure()
-		if failure == Listable {
-			return nil, nil, false
-		}
-		return nil, new(unavailable(kind, failure)), true
-	}
-	item, exists, err := store.GetStore().GetByKey(cache.NewObjectName(namespace, name).String())
-	if err == nil && exists {
-		found = item
-	}
-	return found, nil, true
-}
-
 // References returns the objects that an MCPServer refers to, as the caches have them, except ConfigMaps. known is false as long as
 // a needed cache may still fill.
 func (c *Caches) References(server *v1beta1.MCPServer) (in render.References, known bool) {
@@ -124,9 +96,139 @@ func (c *Caches) References(server *v1beta1.MCPServer) (in render.References, kn
 	}
 	known = true
 	in = render.Collect(&server.Spec, func(kind, name string) (any, *render.Unavailable) {
-		found, unavailable, ok := s.config(kind, server.Namespace, name)
-		known = known && ok
-		return found, unavailable
+		store := s.ConfigStores[kind]
+		switch failure := store.Failure(); {
+		case failure != Listable:
+			return nil, new(unavailable(kind, failure))
+		case !store.HasSynced():
+			known = false
+			return nil, nil
+		}
+		if item, exists, err := store.GetStore().GetByKey(cache.NewObjectName(server.Namespace, name).String()); err == nil && exists {
+			return item, nil
+		}
+		return nil, nil
 	})
 	return in, known
 }
+
+// ReferencedConfigMaps watches the ConfigMaps that MCPServers refer to, each by its name. The cache of all ConfigMaps
+// keeps the content of our own alone, and those of users are few.
+type ReferencedConfigMaps struct {
+	client kubernetes.Interface
+	// scope returns the caches of a watched namespace.
+	scope func(namespace string) *Scope
+	// wake is called with an MCPServer whose ConfigMap was created, changed or deleted.
+	wake func(server cache.ObjectName)
+
+	mu      sync.Mutex
+	watches map[cache.ObjectName]*configMapWatch
+	// used are the ConfigMaps of each MCPServer that refers to some.
+	used    map[cache.ObjectName]sets.Set[cache.ObjectName]
+	running sync.WaitGroup
+}
+
+type configMapWatch struct {
+	// Store has to fill: until then an MCPServer that needs it has no status that says so.
+	*Store
+	stop  context.CancelFunc
+	users sets.Set[cache.ObjectName]
+}
+
+// NewReferencedConfigMaps returns watches of no ConfigMap yet.
+func NewReferencedConfigMaps(client kubernetes.Interface, scope func(namespace string) *Scope, wake func(cache.ObjectName)) *ReferencedConfigMaps {
+	return &ReferencedConfigMaps{
+		client: client, scope: scope, wake: wake,
+		watches: map[cache.ObjectName]*configMapWatch{}, used: map[cache.ObjectName]sets.Set[cache.ObjectName]{},
+	}
+}
+
+// Use declares which ConfigMaps, all in its namespace, an MCPServer refers to: it starts the watches of new ones and
+// ends those that no MCPServer needs any more. Empty names are passed over.
+func (c *ReferencedConfigMaps) Use(ctx context.Context, server cache.ObjectName, names ...string) {
+	wanted := sets.New[cache.ObjectName]()
+	for _, name := range names {
+		if name != "" {
+			wanted.Insert(cache.NewObjectName(server.Namespace, name))
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for ref := range c.used[server].Difference(wanted) {
+		watch := c.watches[ref]
+		watch.users.Delete(server)
+		if watch.users.Len() == 0 {
+			watch.stop()
+			watch.scope.forget(watch.Store)
+			delete(c.watches, ref)
+		}
+	}
+	if c.used[server] = wanted; wanted.Len() == 0 {
+		delete(c.used, server)
+	}
+	for ref := range wanted {
+		if c.watches[ref] == nil {
+			c.watches[ref] = c.start(ctx, ref)
+		}
+		c.watches[ref].users.Insert(server)
+	}
+}
+
+// Release declares that an MCPServer refers to no ConfigMap any more.
+func (c *ReferencedConfigMaps) Release(server cache.ObjectName) {
+	c.Use(context.Background(), server) //nolint:forbidigo // It starts no watch.
+}
+
+func (c *ReferencedConfigMaps) start(ctx context.Context, ref cache.ObjectName) *configMapWatch {
+	ctx, cancel := context.WithCancel(ctx)
+	informer := corev1informers.NewFilteredConfigMapInformer(c.client, ref.Namespace, 0, cache.Indexers{},
+		func(o *metav1.ListOptions) {
+			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, ref.Name).String()
+		})
+	// The errors are those of an informer which has been started or stopped; this one has not been started.
+	store, _ := c.scope(ref.Namespace).require(managers.ConfigMap.Kind, informer)
+	_, _ = store.AddEventHandler(Persistent(OnEvery(func(any) { c.wakeUsers(ref) })))
+	store.begin()
+	c.running.Go(func() { store.RunWithContext(ctx) })
+	c.running.Go(func() {
+		// A ConfigMap that does not exist causes no event, and its absence has to be reported as well.
+		if cache.WaitForCacheSync(ctx.Done(), store.HasSynced) {
+			c.wakeUsers(ref)
+		}
+	})
+	return &configMapWatch{store, cancel, sets.New[cache.ObjectName]()}
+}
+
+func (c *ReferencedConfigMaps) wakeUsers(ref cache.ObjectName) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if watch := c.watches[ref]; watch != nil {
+		for user := range watch.users {
+			c.wake(user)
+		}
+	}
+}
+
+// Get returns a ConfigMap in use, nil when it does not exist. known is false as long as that has not been
+// established; the user is woken when it has.
+func (c *ReferencedConfigMaps) Get(namespace, name string) (found *corev1.ConfigMap, known bool) {
+	if name == "" {
+		return nil, true
+	}
+	ref := cache.NewObjectName(namespace, name)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	watch := c.watches[ref]
+	if watch == nil || !watch.HasSynced() {
+		return nil, false
+	}
+	item, exists, err := watch.GetStore().GetByKey(ref.String())
+	if err != nil || !exists {
+		return nil, true
+	}
+	found, _ = item.(*corev1.ConfigMap)
+	return found, true
+}
+
+// Shutdown returns when all watches have ended; their context must have been cancelled.
+func (c *ReferencedConfigMaps) Shutdown() { c.running.Wait() }

@@ -7,10 +7,53 @@ import (
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/lru"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/configs"
 )
+
+// An operator with Config.Selector works for the MCPServers that have certain labels, and others work for the rest. It watches all
+// MCPServers, since an object whose MCPServer is another operator's is no leftover, and keeps of those only their identity and
+// their references.
+//
+// When the labels of an MCPServer change, it moves. Both operators see that in watches of their own, and at different times. The one
+// that it leaves may see the children that the other one has written before it sees why, and would answer them. So it asks the API
+// server before the first request of a pass that changes a child. It decides on what it had read before it asked. If another client has
+// written the child since, the precondition of the request fails. So the first operator writes no child after the second one has
+// written it.
+
+// Selecting returns a function that reports whether an operator works for an MCPServer; a nil selector selects all.
+func Selecting(selector labels.Selector) func(server *v1beta1.MCPServer) bool {
+	return func(server *v1beta1.MCPServer) bool {
+		return selector == nil || selector.Matches(labels.Set(server.Labels))
+	}
+}
+
+// reduceServers is a cache.TransformFunc for MCPServers.
+func reduceServers(texts *texts, selects func(server *v1beta1.MCPServer) bool) cache.TransformFunc {
+	return func(obj any) (any, error) {
+		if server, ok := obj.(*v1beta1.MCPServer); ok && !selects(server) {
+			return outlineOf(server), nil
+		}
+		return texts.slimServer(obj)
+	}
+}
+
+// outlineOf returns what is kept of an MCPServer that another operator works for.
+func outlineOf(server *v1beta1.MCPServer) *v1beta1.MCPServer {
+	meta := identity(server)
+	meta.Labels = server.Labels
+	return &v1beta1.MCPServer{ObjectMeta: meta, Spec: configs.OnlyReferences(&server.Spec)}
+}
+
+// IsSelected reports whether an event is about an MCPServer that the operator works for.
+func (c *Caches) IsSelected(obj any) bool {
+	server, ok := LastKnown(obj).(*v1beta1.MCPServer)
+	return ok && c.selects(server)
+}
 
 // texts has texts that many MCPServers hold, by themselves.
 type texts struct{ known *lru.Cache }

@@ -4,6 +4,7 @@
 package observed
 
 import (
+	"cmp"
 	"iter"
 	"slices"
 	"time"
@@ -53,11 +54,7 @@ type Queries interface {
 // Snapshot collects what a pass over an MCPServer decides on. unlabelled has the objects in places of children that no informer shows.
 func (c *Caches) Snapshot(server *v1beta1.MCPServer, now time.Time, places []apply.ObjectRef, unlabelled func(ref apply.ObjectRef) *Child) *Snapshot {
 	key := cache.MetaObjectToName(server)
-	v := &Snapshot{
-		Key: key, Server: server, Now: now,
-		Children: map[apply.ObjectRef]*Child{},
-		Pods:     map[types.UID][]*workload.Pod{}, Ask: c,
-	}
+	v := &Snapshot{Key: key, Server: server, Now: now, Children: map[apply.ObjectRef]*Child{}, Pods: map[types.UID][]*workload.Pod{}, Ask: c}
 	known := c.ContentNamed(key) // What is named by its content is found by an index.
 	for _, ref := range places {
 		if ref.Kind != managers.ConfigMap {
@@ -68,9 +65,7 @@ func (c *Caches) Snapshot(server *v1beta1.MCPServer, now time.Time, places []app
 	}
 	v.Refs = append(v.Refs, known...)
 	for _, ref := range v.Refs {
-		if found := c.Child(ref); found != nil {
-			v.Children[ref] = found
-		} else if found = unlabelled(ref); found != nil {
+		if found := cmp.Or(c.Child(ref), unlabelled(ref)); found != nil {
 			v.Children[ref] = found
 		}
 	}
@@ -136,20 +131,19 @@ func (v *Snapshot) StatefulSetRef() apply.ObjectRef {
 
 // Deployment returns the MCPServer's Deployment; nil when there is none, or it is another one's.
 func (v *Snapshot) Deployment() *workload.Deployment {
-	found, ok := v.Object(v.DeploymentRef()).(*workload.Deployment)
-	if !ok || !v.IsOwned(v.DeploymentRef(), found) {
-		return nil
-	}
-	return found
+	return own[*workload.Deployment](v, v.DeploymentRef())
 }
 
 // StatefulSet returns the MCPServer's StatefulSet; nil when there is none, or it is another one's.
 func (v *Snapshot) StatefulSet() *workload.StatefulSet {
-	found, ok := v.Object(v.StatefulSetRef()).(*workload.StatefulSet)
-	if !ok || !v.IsOwned(v.StatefulSetRef(), found) {
-		return nil
+	return own[*workload.StatefulSet](v, v.StatefulSetRef())
+}
+
+func own[T metav1.Object](v *Snapshot, ref apply.ObjectRef) (none T) {
+	if found, ok := v.Object(ref).(T); ok && v.IsOwned(ref, found) {
+		return found
 	}
-	return found
+	return none
 }
 
 // HasService reports whether the MCPServer has the Service for its clients, and it stays.
@@ -189,11 +183,10 @@ func (v *Snapshot) BackendProcess() string {
 			return process
 		}
 	}
-	deployment := v.Deployment()
-	if deployment == nil {
-		return ""
+	if deployment := v.Deployment(); deployment != nil {
+		return deployment.Template.AttachedTo
 	}
-	return deployment.Template.AttachedTo
+	return ""
 }
 
 // Driver returns what replaces the backend's pods under OnDelete.

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -16,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/cache"
@@ -137,7 +137,7 @@ const unservedJitter = 0.2
 
 // failed is a cache.WatchErrorHandlerWithContext.
 func (s *Store) failed(ctx context.Context, reflector *cache.Reflector, err error) {
-	reason := failureOf(err)
+	reason, logger := failureOf(err), klog.FromContext(ctx)
 	switch filled := s.HasSynced(); {
 	case s.served != nil && reason == ListUnserved && !s.served():
 		if filled { // The kind was removed, so there are no objects.
@@ -149,17 +149,18 @@ func (s *Store) failed(ctx context.Context, reflector *cache.Reflector, err erro
 		if reason == ListUnserved {
 			reason = ListFails
 		}
-		if s.note(reason); reason == ListForbidden || s.lasts() > ListFailsAfter {
+		if _, lasts := s.note(reason); reason == ListForbidden || lasts > ListFailsAfter {
 			s.fails(ctx, reason, err)
 		}
-		klog.FromContext(ctx).V(2).Info("Cannot list yet", "kind", s.kind, "err", err)
+		logger.V(2).Info("Cannot list yet", "kind", s.kind, "err", err)
 	case endsNormally(err):
 		cache.DefaultWatchErrorHandler(ctx, reflector, err)
-	case s.note(reason):
-		klog.FromContext(ctx).Error(err, "Cannot list or watch a kind that the operator needs. "+remedies[reason],
-			"kind", s.kind, "namespace", s.scope.Namespace)
 	default:
-		klog.FromContext(ctx).V(2).Info("Still cannot list or watch a kind that the operator needs", "kind", s.kind, "namespace", s.scope.Namespace, "err", err)
+		if isNew, _ := s.note(reason); isNew {
+			logger.Error(err, "Cannot list or watch a kind that the operator needs. "+remedies[reason], "kind", s.kind, "namespace", s.scope.Namespace)
+		} else {
+			logger.V(2).Info("Still cannot list or watch a kind that the operator needs", "kind", s.kind, "namespace", s.scope.Namespace, "err", err)
+		}
 	}
 }
 
@@ -208,8 +209,9 @@ func endsNormally(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-// note notes an attempt that has failed, and reports whether that is new: the first one, or one for another reason.
-func (s *Store) note(reason ListFailure) (isNew bool) {
+// note notes an attempt that has failed. isNew is set for the first one, and for one with another reason; lasts is how long attempts have
+// failed since the first one.
+func (s *Store) note(reason ListFailure) (isNew bool, lasts time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock.Now()
@@ -218,7 +220,7 @@ func (s *Store) note(reason ListFailure) (isNew bool) {
 		s.first, isNew = now, true
 	}
 	s.last, s.reason = now, reason
-	return isNew
+	return isNew, now.Sub(s.first)
 }
 
 // works reports whether no failure is known that lasts.
@@ -226,14 +228,6 @@ func (s *Store) works(now time.Time) bool {
 	return s.last.IsZero() || s.HasSynced() && now.Sub(s.last) > watchWorksAfter
 }
 
-// lasts returns how long the attempts of the present failure have failed.
-func (s *Store) lasts() time.Duration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.last.Sub(s.first)
-}
-
-// begin notes that the cache is started.
 func (s *Store) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -315,9 +309,9 @@ const replicaSetKind = "ReplicaSet"
 
 // RequiredKinds returns the kinds that the operator cannot work without, sorted.
 func RequiredKinds() []string {
-	kinds := map[string]bool{managers.MCPServer.Kind: true, PodKind.Kind: true, replicaSetKind: true}
-	for _, child := range inventory.Children() {
-		kinds[child.Kind.Kind] = true
+	kinds := sets.New(managers.MCPServer.Kind, PodKind.Kind, replicaSetKind)
+	for _, kind := range inventory.Kinds() {
+		kinds.Insert(kind.Kind)
 	}
-	return slices.Sorted(maps.Keys(kinds))
+	return sets.List(kinds)
 }

@@ -33,7 +33,7 @@ func TestAFailureIsLoggedWhenItIsNew(t *testing.T) {
 			{ListUnserved, watchWorksAfter + time.Second, true},
 		} {
 			<-time.After(step.after)
-			if isNew := s.note(step.reason); isNew != step.isNew {
+			if isNew, _ := s.note(step.reason); isNew != step.isNew {
 				t.Errorf("attempt %d is new: %t, want %t", i, isNew, step.isNew)
 			}
 		}

@@ -105,11 +105,11 @@ func TestReduceForeignObjectsToTheirIdentity(t *testing.T) {
 		t.Errorf("%d kinds are looked at, children are of %d", len(objects), len(inventory.Kinds()))
 	}
 	for _, kind := range inventory.Kinds() {
-		got, err := reducerFor(t).Transform(kind, emptyStore)(objects[kind.Kind])
+		got, err := reducerFor(t).Transform(kind, emptyStore())(objects[kind.Kind])
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(metav1.Object(&want), got.(*Compact).Child(kind).Object); diff != "" {
+		if diff := cmp.Diff(metav1.Object(&want), got.(*Cached).child().Object); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", kind, diff)
 		}
 	}
@@ -148,11 +148,11 @@ func TestReduceChildren(t *testing.T) {
 		}
 		objects := kinds(meta, true)
 		for _, kind := range inventory.Kinds() {
-			got, err := reducerFor(t).Transform(kind, emptyStore)(objects[kind.Kind])
+			got, err := reducerFor(t).Transform(kind, emptyStore())(objects[kind.Kind])
 			if err != nil {
 				t.Fatal(err)
 			}
-			left := got.(*Compact).Child(kind).Object
+			left := got.(*Cached).child().Object
 			var stripped metav1.Object = want
 			switch kind {
 			case managers.Deployment:
@@ -169,9 +169,9 @@ func TestReduceChildren(t *testing.T) {
 
 func TestTransformsLeaveOtherThingsAlone(t *testing.T) {
 	gone := cache.DeletedFinalStateUnknown{Key: "shop/web"}
-	for _, obj := range []any{gone, &Compact{}, "text", nil} {
+	for _, obj := range []any{gone, &Cached{}, "text", nil} {
 		for name, transform := range map[string]cache.TransformFunc{
-			"child": reducerFor(t).Transform(managers.ConfigMap, emptyStore), "pod": ReduceDependent,
+			"child": reducerFor(t).Transform(managers.ConfigMap, emptyStore()), "pod": ReduceDependent,
 		} {
 			if got, err := transform(obj); err != nil || got != obj {
 				t.Errorf("%s(%v) = %v, %v", name, obj, got, err)
@@ -188,12 +188,12 @@ func TestPodsAreFoundByTheirControllers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys, err := ControllerUID(got)
+	keys, err := controllerUID(got)
 	if diff := cmp.Diff([]string{"9"}, keys); diff != "" || err != nil {
 		t.Errorf("index of what is left (-want +got), %v:\n%s", err, diff)
 	}
-	for _, other := range []any{"no pod", &workload.Pod{}, ReplicaSet("shop/web-5d8f9/9/7///")} {
-		if keys, err := ControllerUID(other); len(keys) != 0 || err != nil {
+	for _, other := range []any{"no pod", &workload.Pod{}, ReducedReplicaSet(&appsv1.ReplicaSet{})} {
+		if keys, err := controllerUID(other); len(keys) != 0 || err != nil {
 			t.Errorf("index of %v: %v, %v", other, keys, err)
 		}
 	}
