@@ -228,7 +228,7 @@ func try(t *testing.T, program string, cases []byte, rules ruleFile) (string, er
 	return "", nil
 }
 
-func TestAlerts(t *testing.T) {
+func TestAlertsPassTheirTests(t *testing.T) {
 	program := promtool(t)
 	for tests, path := range ruleFiles {
 		if output, err := try(t, program, readTests(t, tests), readRules(t, path)); err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
-// TestPriority shows that the option gives the operator a class, and a quota that names it, and changes nothing else.
-func TestPriority(t *testing.T) {
+// The option gives the operator a class, and a quota that names it, and changes nothing else.
+func TestPriorityIsAClassAndAQuota(t *testing.T) {
 	plain, option := installed(t), rendered(t, "priority")
 	want, got := one(t, plain.deployments), one(t, option.deployments)
 	if want.Spec.Template.Spec.PriorityClassName != "" {
@@ -48,9 +48,9 @@ func TestPriority(t *testing.T) {
 	}
 }
 
-// TestFlowControl shows that the option is about the operator's ServiceAccount and nobody else, that its lease comes before the rest, and
-// that it changes nothing else.
-func TestFlowControl(t *testing.T) {
+// The option is about the operator's ServiceAccount and nobody else, that its lease comes before the rest, and that it changes nothing
+// else.
+func TestFlowControlConcernsTheOperatorAlone(t *testing.T) {
 	option := rendered(t, "flow-control")
 	account := one(t, option.serviceAccounts)
 	levels := map[string]string{}

@@ -31,8 +31,8 @@ func TestConfigurationIsThatOfThePage(t *testing.T) {
 	}
 }
 
-// TestConfiguration shows that these patches set a flag, variables and the memory, and change nothing else.
-func TestConfiguration(t *testing.T) {
+// These patches set a flag, variables and the memory, and change nothing else.
+func TestPatchesOfTheConfigurationChangeNothingElse(t *testing.T) {
 	plain, patched := installed(t), rendered(t, "configuration")
 	want, got := one(t, plain.deployments), one(t, patched.deployments)
 	container, changed := &want.Spec.Template.Spec.Containers[0], &got.Spec.Template.Spec.Containers[0]

@@ -144,7 +144,7 @@ func TestNothingNamesLatest(t *testing.T) {
 	}
 }
 
-func TestPinned(t *testing.T) {
+func TestAnImageIsPinnedByAVersionOrADigest(t *testing.T) {
 	for image, want := range map[string]bool{
 		"example.com/a/b:v1.2.3":                            true,
 		"example.com/a/b@sha256:" + strings.Repeat("a", 64): true,

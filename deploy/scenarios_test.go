@@ -21,9 +21,9 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
-// TestScenarios shows that the objects of a file name only fields that exist, and refer to one another and to nothing else; and
-// that there is a scenario for each kind.
-func TestScenarios(t *testing.T) {
+// The objects of a file name only fields that exist, and refer to one another and to nothing else; and that there is a scenario for each
+// kind.
+func TestScenariosNameOnlyWhatExists(t *testing.T) {
 	kinds, names := map[string]bool{}, map[string]string{}
 	err := fs.WalkDir(Scenarios, "samples/scenarios", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {

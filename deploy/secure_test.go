@@ -20,9 +20,9 @@ import (
 // certificate is where the option has the operator's certificate.
 const certificate = "/etc/freehold/metrics-certificate"
 
-// TestSecureMetrics shows what the option adds: two flags, a certificate, two rights of the operator's and one for who reads. Nothing
-// else of install.yaml changes, and without the option none of it is there.
-func TestSecureMetrics(t *testing.T) {
+// The option adds two flags, a certificate, two rights of the operator's and one for who reads. Nothing else of install.yaml changes, and
+// without the option none of it is there.
+func TestSecureMetricsChangeNothingElse(t *testing.T) {
 	plain, secure := installed(t), rendered(t, "secure-metrics")
 	want := one(t, plain.deployments).Spec.Template.Spec
 	container := &want.Containers[0]
@@ -68,9 +68,8 @@ func checkReviewer(t *testing.T, plain, secure objects) {
 	}
 }
 
-// TestSecureMonitor shows that the ServiceMonitor of the option asks by TLS, verifies who answers, and shows a token; without the
-// option, none of these.
-func TestSecureMonitor(t *testing.T) {
+// The ServiceMonitor of the option asks by TLS, verifies who answers, and shows a token; without the option, none of these.
+func TestSecureMonitorAsksByTLSAndShowsAToken(t *testing.T) {
 	endpoint := func(overlay string) monitoredEndpoint {
 		return one(t, one(t, renderedMonitoring(t, overlay).monitors).Spec.Endpoints)
 	}

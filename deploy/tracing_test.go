@@ -13,9 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// TestTracing shows that the option adds a flag, where it gets its value from, and a way out for what is sent, and that
-// nothing else of install.yaml changes.
-func TestTracing(t *testing.T) {
+// The option adds a flag, where it gets its value from, and a way out for what is sent, and that nothing else of
+// install.yaml changes.
+func TestTracingChangesNothingElse(t *testing.T) {
 	want, got := installed(t), rendered(t, "tracing")
 	container := &one(t, want.deployments).Spec.Template.Spec.Containers[0]
 	container.Args = append(container.Args, "--tracing-endpoint=$(TRACING_ENDPOINT)")

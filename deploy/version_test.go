@@ -34,8 +34,8 @@ func TestDocumentsNameTheVersion(t *testing.T) {
 	}
 }
 
-// TestOneVersion shows that every manifest names the image that make image makes: the tag is what the file VERSION holds.
-func TestOneVersion(t *testing.T) {
+// Every manifest names the image that make image makes: the tag is what the file VERSION holds.
+func TestEveryManifestNamesOneVersion(t *testing.T) {
 	version := strings.TrimSpace(read(t, filepath.Join("..", "VERSION")))
 	files, err := filepath.Glob(filepath.Join("testdata", "*", "rendered.yaml"))
 	if err != nil {

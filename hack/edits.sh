@@ -10,7 +10,7 @@ ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
 COPY="$(mktemp -d)"
 trap 'rm -rf "${COPY}"' EXIT
 # Objects that only a real API server can record: pkg/render/testdata/stored/README.md.
-readonly RECORDED='^TestStoredByAPIServer$'
+readonly RECORDED='^TestWhatIsAppliedIsWhatAnAPIServerStored$'
 
 # The same sources give the same cache entries, whatever the name of the copy. Vet and debuggers have no use for it.
 export GOFLAGS="-trimpath -tags=fieldsv1string,grpcnotrace -ldflags=-w -vet=off"

@@ -57,7 +57,7 @@ func ask(t *testing.T, method, url string) (int, string) {
 	return response.StatusCode, string(body)
 }
 
-func TestEndpoints(t *testing.T) {
+func TestEndpointsServeHealthAndMetrics(t *testing.T) {
 	health, figures := "127.0.0.1:"+freePort(t), "127.0.0.1:"+freePort(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	group, ctx := errgroup.WithContext(ctx)
@@ -104,7 +104,7 @@ func TestEndpoints(t *testing.T) {
 	}
 }
 
-func TestEndpointsTurnedOff(t *testing.T) {
+func TestEndpointsThatAreTurnedOffAreNotServed(t *testing.T) {
 	group, ctx := errgroup.WithContext(t.Context())
 	if err := serveEndpoints(ctx, group, &options{healthAddress: "0", metricsAddress: "0"}, nil, nil); err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func TestEndpointsTurnedOff(t *testing.T) {
 	}
 }
 
-func TestEndpointThatIsTaken(t *testing.T) {
+func TestAnEndpointThatIsTakenIsAnError(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // at once
 	if err != nil {
 		t.Fatal(err)

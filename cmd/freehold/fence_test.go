@@ -49,7 +49,7 @@ func TestWithoutLeaderElectionNothingIsFenced(t *testing.T) {
 
 // A process may stand still between a request that renews the lease and its answer, and the elector takes the lease to begin with
 // the answer. By then another replica may have it: nothing is written until the lease is renewed again.
-func TestFenceAfterALateAnswer(t *testing.T) {
+func TestNothingIsWrittenAfterALateAnswerUntilTheLeaseIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, writes, o := kubefake.NewClientset(), &fence{}, leading()
 		late := o.leaseDuration + o.retryPeriod
@@ -87,7 +87,7 @@ func TestFenceAfterALateAnswer(t *testing.T) {
 
 // An elector that hangs does not end the work when the lease has run out. Then nothing is written any more; reading goes on,
 // and the lease may be renewed.
-func TestFence(t *testing.T) {
+func TestNothingIsWrittenWhenTheLeaseHasRunOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, writes, release := kubefake.NewClientset(), &fence{}, make(chan struct{})
 		var hang atomic.Bool

@@ -65,7 +65,7 @@ func flagsTable(flags *pflag.FlagSet) string {
 	return text.String()
 }
 
-func TestFlagsTable(t *testing.T) {
+func TestFlagsTableHasARowForEachFlag(t *testing.T) {
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	flags.Int("workers", 8, "How many.")
 	flags.StringSlice("namespaces", nil, "Which, a|b.")

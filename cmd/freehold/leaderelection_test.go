@@ -267,7 +267,7 @@ func TestDeposedLeaderLeavesTheLeaseToItsSuccessor(t *testing.T) {
 	})
 }
 
-func TestEndBeforeTheLeaseIsHeld(t *testing.T) {
+func TestWhoWaitsForTheLeaseCanEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core := kubefake.NewClientset()
 		ctx, stop := context.WithCancel(t.Context())
@@ -291,8 +291,7 @@ func TestEndBeforeTheLeaseIsHeld(t *testing.T) {
 	})
 }
 
-// The times of an election have to fit together; else it is said at once.
-func TestElectionThatCannotWork(t *testing.T) {
+func TestTimesOfAnElectionThatDoNotFitAreRefused(t *testing.T) {
 	o := leading()
 	o.renewDeadline = o.leaseDuration
 	err := lead(t.Context(), o, kubefake.NewClientset(), leaderelection.NewLeaderHealthzAdaptor(time.Second), &fence{}, nil)

@@ -45,7 +45,7 @@ func defaults() options {
 	}
 }
 
-func TestOptions(t *testing.T) {
+func TestOptionsComeFromFlagsAndTheEnvironment(t *testing.T) {
 	for name, test := range map[string]struct {
 		env  environment
 		args []string
@@ -118,7 +118,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-func TestValidate(t *testing.T) {
+func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 	valid := func(o *options) { o.leaseNamespace = "home" }
 	for name, test := range map[string]struct {
 		change func(*options)
@@ -182,8 +182,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// Without a name of its own the lease is that of an operator that works for all MCPServers.
-func TestLeaseName(t *testing.T) {
+func TestWithoutANameTheLeaseIsThatOfAllMCPServers(t *testing.T) {
 	for given, want := range map[string]string{"": "freehold", "other": "other"} {
 		o := defaults()
 		o.leaseName, o.leaseNamespace = given, "home"

@@ -50,15 +50,14 @@ func resetLogs(t *testing.T) {
 	})
 }
 
-func TestVersion(t *testing.T) {
+func TestVersionIsPrintedWhateverTheOtherFlagsAre(t *testing.T) {
 	got, err := try(t, "--version", "--workers=0")
 	if want := version.Get().GitVersion + "\n"; err != nil || got != want {
 		t.Errorf("printed %q with error %v, want %q whatever the other flags are", got, err, want)
 	}
 }
 
-// The help names every flag, and every variable of the environment that is read.
-func TestHelp(t *testing.T) {
+func TestHelpNamesEveryFlagAndVariable(t *testing.T) {
 	got, err := try(t, "--help")
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +79,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-func TestRunRefuses(t *testing.T) {
+func TestRunRefusesWhatCannotWork(t *testing.T) {
 	dir := t.TempDir()
 	broken := filepath.Join(dir, "broken")
 	if err := os.WriteFile(broken, []byte("clusters: 5\n"), 0o600); err != nil {
@@ -138,7 +137,7 @@ current-context: c
 }
 
 // A limit holds for all clients together. The lease has none: who waits for it behind everything else loses it.
-func TestRequestLimit(t *testing.T) {
+func TestARequestLimitHoldsForAllClientsButTheLease(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(path, []byte(kubeconfig("http://127.0.0.1:1")), 0o600); err != nil {
 		t.Fatal(err)

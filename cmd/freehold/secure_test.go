@@ -18,7 +18,7 @@ import (
 )
 
 // With --metrics-secure nothing is told without TLS or without a token, and health stays as it is.
-func TestSecureMetrics(t *testing.T) {
+func TestSecureMetricsNeedTLSAndAToken(t *testing.T) {
 	health, figures := "127.0.0.1:"+freePort(t), "127.0.0.1:"+freePort(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	group, ctx := errgroup.WithContext(ctx)

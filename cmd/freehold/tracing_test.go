@@ -19,8 +19,7 @@ import (
 	"k8s.io/klog/v2/textlogger"
 )
 
-// Without an endpoint nothing is made and no request is changed.
-func TestNoTracing(t *testing.T) {
+func TestWithoutAnEndpointNothingIsTraced(t *testing.T) {
 	config := &rest.Config{}
 	o := defaults()
 	provider, flush, err := startTracing(t.Context(), &o, config)
@@ -80,7 +79,7 @@ func (l *lines) count(what string) int {
 
 // A collector that is not there costs no time, neither at the start nor for a span nor, beyond its limit, at the end; and
 // it is told of once.
-func TestCollectorThatIsNotThere(t *testing.T) {
+func TestACollectorThatIsNotThereCostsNoTime(t *testing.T) {
 	// For each of a handful of batches there is an error.
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "1")
 	t.Setenv("OTEL_BSP_EXPORT_TIMEOUT", "5")

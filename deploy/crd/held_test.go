@@ -16,8 +16,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
-// TestHeld: who stands in the way of our definition of MCPServers. That the API server decides the same is for test/documents.
-func TestHeld(t *testing.T) {
+// Who stands in the way of our definition of MCPServers. That the API server decides the same is for test/documents.
+func TestWhoStandsInTheWayOfOurDefinitionIsFound(t *testing.T) {
 	const (
 		generator = ".metadata.annotations.controller-gen.kubebuilder.io/version"
 		all       = `{"f:metadata":{"f:annotations":{".":{},"f:controller-gen.kubebuilder.io/version":{},"f:theirs":{}}},` +
@@ -86,7 +86,7 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-func TestHeldUnreadable(t *testing.T) {
+func TestUnreadableManagedFieldsOfADefinitionAreAnError(t *testing.T) {
 	live := definitionOfMCPServers(t)
 	live.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "helm", Operation: metav1.ManagedFieldsOperationUpdate, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"unreadable":{}}`)}})
 	if held, err := crd.Held(live, definitionOfMCPServers(t), crd.Kubectl); err == nil {
@@ -94,7 +94,7 @@ func TestHeldUnreadable(t *testing.T) {
 	}
 }
 
-func TestRelease(t *testing.T) {
+func TestAReleaseOfHelmNeedsItsLabelAndItsAnnotations(t *testing.T) {
 	for name, c := range map[string]struct {
 		labels, annotations map[string]string
 		want                string

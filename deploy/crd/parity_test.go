@@ -114,8 +114,8 @@ func TestKnownDifferencesAreExplained(t *testing.T) {
 	}
 }
 
-// TestParityNotices shows that the comparison sees what matters to the API server and nothing else.
-func TestParityNotices(t *testing.T) {
+// The comparison sees what matters to the API server and nothing else.
+func TestParityNoticesWhatMattersToTheAPIServer(t *testing.T) {
 	cases := []struct {
 		name     string
 		old, new string
@@ -178,7 +178,7 @@ func TestParityNotices(t *testing.T) {
 	}
 }
 
-func TestJudge(t *testing.T) {
+func TestOnlyListedDifferencesAreAccepted(t *testing.T) {
 	found := []difference{{path: "a", ours: "1", theirs: "2"}}
 	cases := []struct {
 		name  string

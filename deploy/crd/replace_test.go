@@ -14,8 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/deploy/crd"
 )
 
-// TestReplaceNarrows: what Freehold's definition would take away from one in a cluster.
-func TestReplaceNarrows(t *testing.T) {
+func TestReplaceTellsWhatItWouldTakeAway(t *testing.T) {
 	type tree = map[string]any
 	for name, c := range map[string]struct {
 		change func(t *testing.T, definition *unstructured.Unstructured, spec tree)
@@ -65,8 +64,8 @@ func TestReplaceNarrows(t *testing.T) {
 	}
 }
 
-// TestOrphans: whose items of a list that gets other keys would belong to nobody.
-func TestOrphans(t *testing.T) {
+// Whose items of a list that gets other keys would belong to nobody.
+func TestReplaceTellsWhichItemsWouldBelongToNobody(t *testing.T) {
 	own, old := &unstructured.Unstructured{}, &unstructured.Unstructured{}
 	for _, read := range []*unstructured.Unstructured{own, old} {
 		if err := yaml.Unmarshal([]byte(crd.MCPServers), &read.Object); err != nil {

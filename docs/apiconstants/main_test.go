@@ -101,7 +101,7 @@ func TestReferenceHasEveryConstant(t *testing.T) {
 	}
 }
 
-func TestConstants(t *testing.T) {
+func TestConstantsAreListedWithTheirComments(t *testing.T) {
 	root := t.TempDir()
 	for name, content := range map[string]string{
 		"keys/keys.go": "package keys\n\n// Alone is about\n// <this>.\n//\n// And more.\nconst Alone = \"example.com/b\"\n\n" +

@@ -60,7 +60,7 @@ func TestEveryConstantIsOfAKind(t *testing.T) {
 	}
 }
 
-func TestNamesOfConstants(t *testing.T) {
+func TestConstantsAreNamedAfterTheirValues(t *testing.T) {
 	seen := map[string]string{}
 	for _, c := range promised(t) {
 		kind := kindOf(c)

@@ -38,7 +38,7 @@ func rows(t *testing.T, heading string) (found []string) {
 	return found[1:]
 }
 
-func TestRefusals(t *testing.T) {
+func TestTheTableOfRefusalsIsThatOfThePolicies(t *testing.T) {
 	var want, got []string
 	for _, class := range apply.Classes() {
 		policy := apply.Policies()[class]

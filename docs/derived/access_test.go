@@ -173,7 +173,7 @@ func flat(groups, resources, verbs, names []string) (all []string) {
 	return all
 }
 
-func TestRightsTable(t *testing.T) {
+func TestEachRightIsARow(t *testing.T) {
 	want := strings.Join([]string{
 		"| API group | Resources | Verbs | Why |",
 		"|---|---|---|---|",

@@ -18,7 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
-func TestWritersTable(t *testing.T) {
+func TestEachWriterIsARow(t *testing.T) {
 	writers := []fieldmanager.Writer{
 		{Name: "status", Kind: schema.GroupKind{Group: "g", Kind: "Thing"}, Subresource: "status", Summary: "phase"},
 		{Name: "access", Kind: schema.GroupKind{Kind: "Role"}, Summary: "all"},
@@ -50,7 +50,7 @@ var rows = func() []*inventory.Child {
 	}
 }()
 
-func TestChildrenTable(t *testing.T) {
+func TestEachChildIsARow(t *testing.T) {
 	want := strings.Join([]string{
 		"| Child | Name | Field manager | Depends on |",
 		"|---|---|---|---|",
@@ -65,7 +65,7 @@ func TestChildrenTable(t *testing.T) {
 	}
 }
 
-func TestRules(t *testing.T) {
+func TestEachKindOfChildIsInARule(t *testing.T) {
 	want := `- apiGroups: [""]
   resources: [configmaps, services]
   verbs: [get, list, watch, create, patch, delete]
@@ -92,7 +92,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-func TestConfigRules(t *testing.T) {
+func TestEachKindOfConfigIsInARule(t *testing.T) {
 	configs := []managers.Config{{Resource: "b"}, {Resource: "a"}}
 	want := `- apiGroups: [toolhive.stacklok.dev]
   resources:
@@ -184,7 +184,7 @@ func TestRunFillsFiles(t *testing.T) {
 	}
 }
 
-func TestRunWantsFiles(t *testing.T) {
+func TestRunWithoutFilesIsAnError(t *testing.T) {
 	if err := run(nil); err == nil {
 		t.Error("no argument: want an error")
 	}

@@ -56,7 +56,7 @@ func TestRunWritesEveryMetric(t *testing.T) {
 	}
 }
 
-func TestCardinality(t *testing.T) {
+func TestCardinalityNamesTheLabelsOfAnMCPServer(t *testing.T) {
 	own := []ours.Family{
 		{Name: "a", Labels: []ours.Label{{Name: "namespace"}, {Name: "mcpserver"}}},
 		{Name: "b", Labels: []ours.Label{{Name: "writer"}}},
@@ -94,7 +94,7 @@ func TestOutcomesAreExplained(t *testing.T) {
 	}
 }
 
-func TestDocument(t *testing.T) {
+func TestDocumentDescribesEachMetric(t *testing.T) {
 	own := []ours.Family{{
 		Name: "a_total", Type: ours.Counter, Stability: metrics.ALPHA, Help: "Counts.",
 		Labels: []ours.Label{{Name: "x", Meaning: "an x", Values: []string{"1", "2"}}, {Name: "y", Meaning: "a y"}},
@@ -137,7 +137,7 @@ func TestDocument(t *testing.T) {
 }
 
 // All that is told, by the libraries too, follows Prometheus' conventions, in so far as promlint knows them.
-func TestLint(t *testing.T) {
+func TestMetricsFollowTheConventionsOfPrometheus(t *testing.T) {
 	families, err := gather(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestRuns(t *testing.T) {
+func TestARunEndsWhereTheLookChanges(t *testing.T) {
 	got := runs("a\x1b[1;32mb\x1b[2mc\x1b[0md\x1b[me")
 	want := []run{
 		{"a", look{}},
@@ -28,7 +28,7 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-func TestDraw(t *testing.T) {
+func TestTextIsDrawnAsItIs(t *testing.T) {
 	picture := draw([]string{"$ a <b> & c", "\x1b[32m  green\x1b[0m", strings.Repeat("x", widest+1)})
 	decoder := xml.NewDecoder(strings.NewReader(picture))
 	var texts []string
@@ -52,8 +52,7 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-// TestExcerpts looks for every passage in what was recorded.
-func TestExcerpts(t *testing.T) {
+func TestEveryPassageWasRecorded(t *testing.T) {
 	for _, s := range screens() {
 		recording, err := os.ReadFile("../../test/plugin/testdata/" + s.recording + ".golden")
 		if err != nil {

@@ -56,7 +56,7 @@ func TestApplyOfAnothersFieldIsAConflict(t *testing.T) {
 }
 
 // A precondition holds for an object that exists; a version says nothing about one that does not.
-func TestPreconditionsOfAnApply(t *testing.T) {
+func TestPreconditionsOfAnApplyHoldForWhatExists(t *testing.T) {
 	for name, test := range map[string]struct {
 		missing  bool
 		metadata string // %s is the live version

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-func TestPreconditionsOfADelete(t *testing.T) {
+func TestADeleteIsRefusedWhereAPreconditionFails(t *testing.T) {
 	f := newFixture(t)
 	live := put(f, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}})
 	for name, want := range map[string]metav1.Preconditions{
@@ -90,7 +90,7 @@ func TestPodsEndGracefully(t *testing.T) {
 	}
 }
 
-func TestEviction(t *testing.T) {
+func TestAnEvictionIsRefusedUntilItIsAllowed(t *testing.T) {
 	f := newFixture(t)
 	allowed := false
 	f.Evict = func(runtime.Object) error {
@@ -118,7 +118,7 @@ func TestEviction(t *testing.T) {
 }
 
 // What Admit does to an object is stored, and what it refuses is not.
-func TestAdmission(t *testing.T) {
+func TestAdmissionDecidesWhatIsStored(t *testing.T) {
 	f := newFixture(t)
 	f.Admit = func(r *Request, obj, _ runtime.Object) error {
 		if r.Manager == "evil" || obj == nil {

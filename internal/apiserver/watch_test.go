@@ -104,8 +104,7 @@ func TestVersionsExpire(t *testing.T) {
 	})
 }
 
-// A watch may begin with what there is, and says when that is all.
-func TestWatchThatListsFirst(t *testing.T) {
+func TestAWatchThatListsFirstSaysWhenThatIsAll(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fixture) {
 		first, second := put(f, configMap("b", "1")), put(f, configMap("a", "1"))
 		w := must(f.configMaps.Watch(t.Context(), metav1.ListOptions{
@@ -120,7 +119,7 @@ func TestWatchThatListsFirst(t *testing.T) {
 
 // To a watch that selects by labels an object comes with its labels and goes with them: as it was, and with the version at
 // which they went.
-func TestSelectedWatch(t *testing.T) {
+func TestAnObjectComesToASelectedWatchAndGoesWithItsLabels(t *testing.T) {
 	inBubble(t, func(t *testing.T, f *fixture) {
 		w := must(f.configMaps.Watch(t.Context(), metav1.ListOptions{LabelSelector: "app=web"}))(t)
 		defer w.Stop()
@@ -181,8 +180,7 @@ func TestWatchesAreCut(t *testing.T) {
 	})
 }
 
-// An Interceptor may answer by itself, before a request is carried out or after it.
-func TestInterceptor(t *testing.T) {
+func TestAnInterceptorAnswersBeforeOrAfterARequest(t *testing.T) {
 	f := newFixture(t)
 	lost := errors.New("the connection broke")
 	var asked []string

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestChanges: what is between two states makes the later one of the earlier one, also when it comes from a file.
-func TestChanges(t *testing.T) {
+// What is between two states makes the later one of the earlier one, also when it comes from a file.
+func TestChangesMakeTheLaterStateOfTheEarlierOne(t *testing.T) {
 	before := State{"A/same": json.RawMessage(`{"a":1}`), "A/changed": json.RawMessage(`{"a":1}`), "A/gone": json.RawMessage(`{"a":1}`)}
 	after := State{"A/same": before["A/same"], "A/changed": json.RawMessage(`{"a":2}`), "A/new": json.RawMessage(`{"a":3}`)}
 	text, err := json.Marshal(after.Since(before))
@@ -32,8 +32,8 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// TestStateOf: what identifies objects of one cluster is not in its state; who owns which field is.
-func TestStateOf(t *testing.T) {
+// What identifies objects of one cluster is not in its state; who owns which field is.
+func TestAStateHasNothingThatIdentifiesObjectsOfOneCluster(t *testing.T) {
 	const uid = "7b0b3f5e-0d7e-4c52-9d5f-3a1f0f1f2a3b"
 	pod := &unstructured.Unstructured{Object: map[string]any{"kind": "Pod", "metadata": map[string]any{"name": "p", "uid": uid}}}
 	obj := &unstructured.Unstructured{Object: map[string]any{

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestEveryCharacter: as a value and as a key, each character below U+10000 arrives, and some above.
-func TestEveryCharacter(t *testing.T) {
+// As a value and as a key, each character below U+10000 arrives, and some above.
+func TestEveryCharacterArrives(t *testing.T) {
 	document := map[string]string{"\U0001f600": "\U0010ffff"}
 	for c := rune(0); c <= 0xffff; c++ {
 		if c >= 0xd800 && c < 0xe000 {

@@ -58,7 +58,7 @@ func TestObserverIsToldEveryOutcome(t *testing.T) {
 	}
 }
 
-func TestSeen(t *testing.T) {
+func TestAWriteIsSeenFromItsVersionOn(t *testing.T) {
 	b := newBench(t, content, (*server).target)
 	written := b.applier.WriteTracker()
 	if !written.Seen(webRef, "") {
@@ -140,8 +140,7 @@ func TestDeleteIsComparedToo(t *testing.T) {
 	}
 }
 
-// HasDeleted is true only while a cache shows the object in the version that was deleted.
-func TestHasDeleted(t *testing.T) {
+func TestHasDeletedIsTrueForTheDeletedVersionAlone(t *testing.T) {
 	b := newBench(t, content, (*server).target)
 	live := after(t, content.Name, web("a:1"))
 	refusing := deletion{answer: errors.New("not now")}
@@ -159,7 +158,7 @@ func TestHasDeleted(t *testing.T) {
 	}
 }
 
-func TestDeleteOfWhatIsGoing(t *testing.T) {
+func TestWhatIsBeingDeletedIsNotDeletedAgain(t *testing.T) {
 	b := newBench(t, content, (*server).target)
 	sent := deletion{answer: errors.New("must not be asked")}
 	if out := b.applier.Delete(t.Context(), webRef, terminating(after(t, content.Name, web("a:1"))), sent.send); out.Err != nil || out.Action != apply.ActionNone {
@@ -170,7 +169,7 @@ func TestDeleteOfWhatIsGoing(t *testing.T) {
 	}
 }
 
-func TestRefusedDeletes(t *testing.T) {
+func TestARefusedDeleteHasTheClassOfItsAnswer(t *testing.T) {
 	live := after(t, content.Name, web("a:1"))
 	for name, test := range map[string]struct {
 		answer error
@@ -229,7 +228,7 @@ func TestRefusedDeletes(t *testing.T) {
 
 // One applier serves concurrent requests for different objects, and requests of different writers of one object in turn. The race
 // detector finds what is not safe.
-func TestConcurrentObjects(t *testing.T) {
+func TestObjectsAreWrittenAtOnceAndEachInTurn(t *testing.T) {
 	const objects, rounds = 16, 8
 	s := newServer(t)
 	applier := apply.NewApplier(&observer{})

@@ -20,8 +20,7 @@ import (
 
 var update = flag.Bool("update", false, "write the bodies of requests in testdata anew")
 
-// TestBodies compares what is sent, byte for byte, with what is checked in.
-func TestBodies(t *testing.T) {
+func TestBodiesAreSentAsTheyAreCheckedIn(t *testing.T) {
 	older := func(t *testing.T) *deployment {
 		t.Helper()
 		return after(t, content.Name, web("a:1").WithAnnotations(map[string]string{

@@ -31,7 +31,7 @@ func encode(t interface {
 }
 
 // Zero values that the API leaves out are left out; zero values that it distinguishes from absent ones stay.
-func TestOmitZeros(t *testing.T) {
+func TestZerosThatTheAPILeavesOutAreLeftOut(t *testing.T) {
 	for name, test := range map[string]struct {
 		config, object any
 		want           string

@@ -68,7 +68,7 @@ func (s *store) ends(out apply.Outcome, action apply.Action, class apply.Class, 
 
 // An object is made with the fields that are left to others: without them it might not be valid. They are given up
 // afterwards, their values stay, and an older view does not bring the claim back.
-func TestYield(t *testing.T) {
+func TestAYieldedFieldKeepsItsValue(t *testing.T) {
 	s := newStore(t, content, stamped)
 	s.ends(s.sync(web("a:1"), yieldImage), apply.ActionCreated, "")
 	s.expect("creation", "apply content")
@@ -102,7 +102,7 @@ func TestYieldTakesUpAgainWhatIsNotLeftAnyMore(t *testing.T) {
 }
 
 // A writer whose intent names nothing, and that owns nothing, sends nothing and stamps nothing.
-func TestYieldOfWhatIsNotHeld(t *testing.T) {
+func TestAYieldOfWhatIsNotHeldSendsNothing(t *testing.T) {
 	s := newStore(t, replicas, stamped)
 	s.stored = after(t, content.Name, web("a:1"))
 	leave := func(req *apply.Request) {
@@ -117,7 +117,7 @@ func TestYieldOfWhatIsNotHeld(t *testing.T) {
 }
 
 // The last field that is given up takes the whole entry along. Where a source is stamped, that is what remains.
-func TestYieldOfTheLastField(t *testing.T) {
+func TestTheLastYieldedFieldTakesTheEntryAlong(t *testing.T) {
 	leave := func(req *apply.Request) {
 		req.Yield = func(path fieldpath.Path) bool { return path.String() == number }
 	}
@@ -158,7 +158,7 @@ func seized(t *testing.T) *store {
 
 const takenImage = "Taken " + webImage + ` from "kubectl-set"`
 
-func TestTake(t *testing.T) {
+func TestAContestedFieldIsTaken(t *testing.T) {
 	s := seized(t)
 	s.ends(s.sync(web("a:2"), takeAll), apply.ActionApplied, "", takenImage)
 	s.expect("a conflict that is to be settled", "edit ownership", "apply content")
@@ -171,7 +171,7 @@ func TestTake(t *testing.T) {
 }
 
 // A remembered conflict suffices to take its fields: the apply is not sent first.
-func TestTakeAfterAConflict(t *testing.T) {
+func TestARememberedConflictSufficesForATake(t *testing.T) {
 	s := seized(t)
 	s.ends(s.sync(web("a:2"), nil), apply.ActionRefused, apply.ClassConflict)
 	s.expect("a conflict")
@@ -184,7 +184,7 @@ func TestTakeAfterAConflict(t *testing.T) {
 	}
 }
 
-func TestTakeOfNothingThatIsContested(t *testing.T) {
+func TestATakeThatMatchesNoOwnerLeavesTheConflict(t *testing.T) {
 	s := seized(t)
 	var asked []string
 	other := func(req *apply.Request) {
@@ -205,7 +205,7 @@ func TestTakeOfNothingThatIsContested(t *testing.T) {
 }
 
 // Two managers own the image. The writer takes the field from one of them, and is still in conflict with the other.
-func TestTakeFromOneOfTwo(t *testing.T) {
+func TestAFieldTakenFromOneOfTwoOwnersStaysInConflictWithTheOther(t *testing.T) {
 	s := seized(t)
 	helm := appsv1ac.Deployment("web", namespace).WithSpec(web("b").Spec)
 	if _, err := s.apply(t.Context(), namespace, helm, metav1.ApplyOptions{FieldManager: "helm"}); err != nil {
@@ -225,8 +225,7 @@ func TestTakeFromOneOfTwo(t *testing.T) {
 	}
 }
 
-// A field is not taken before the object that was read shows its owner.
-func TestTakeFromAnOwnerWhoIsNotSeen(t *testing.T) {
+func TestAFieldIsNotTakenBeforeItsOwnerIsSeen(t *testing.T) {
 	s := created(t, content, stamped, web("a:1"))
 	before := s.live()
 	s.update("kubectl-set", func(d *deployment) { d.Spec.Template.Spec.Containers[0].Image = "b" })
@@ -237,7 +236,7 @@ func TestTakeFromAnOwnerWhoIsNotSeen(t *testing.T) {
 	s.expect("it has caught up", "edit ownership", "apply content")
 }
 
-func TestConflictsThatStand(t *testing.T) {
+func TestConflictsThatStandAreListed(t *testing.T) {
 	s := seized(t)
 	if conflicts := s.applier.Conflicts(); len(conflicts) != 0 {
 		t.Fatalf("conflicts %v before there was one", conflicts)
@@ -289,7 +288,7 @@ func TestStampBeforeARefusedYieldIsAWrite(t *testing.T) {
 	}
 }
 
-func TestWrote(t *testing.T) {
+func TestAnOutcomeTellsWhetherItWrote(t *testing.T) {
 	for action, want := range map[apply.Action]bool{
 		apply.ActionNone: false, apply.ActionRefused: false,
 		apply.ActionCreated: true, apply.ActionApplied: true, apply.ActionClaimed: true,

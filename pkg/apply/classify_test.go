@@ -61,7 +61,7 @@ func failure(code int32, reason metav1.StatusReason) error {
 	return apierrors.FromObject(&metav1.Status{Status: metav1.StatusFailure, Code: code, Reason: reason, Message: "no"})
 }
 
-func TestClassesOfRecordedAnswers(t *testing.T) {
+func TestRecordedAnswersHaveTheirClasses(t *testing.T) {
 	recorded := map[string]apply.Class{
 		"conflict":              apply.ClassConflict,
 		"stale-version":         apply.ClassMoved,
@@ -122,7 +122,7 @@ func expectClassOfEdit(t *testing.T, answer error, want apply.Class) {
 }
 
 // An object that was made anew, which the cache does not show yet, is another one. The edit of the one before is no mistake.
-func TestEditOfAnObjectThatWasMadeAnew(t *testing.T) {
+func TestAnEditOfAnObjectThatWasMadeAnewIsNoMistake(t *testing.T) {
 	s := created(t, content, stamped, web("a:1"))
 	before := s.live()
 	s.stored.UID = "another"
@@ -136,7 +136,7 @@ func TestEditOfAnObjectThatWasMadeAnew(t *testing.T) {
 	s.expect("an edit of the object before", "edit ownership")
 }
 
-func TestClassesOfOtherErrors(t *testing.T) {
+func TestEveryErrorHasAClass(t *testing.T) {
 	for name, test := range map[string]struct {
 		err  error
 		want apply.Class
@@ -230,7 +230,7 @@ func TestWebhookDeniesWithAnyCode(t *testing.T) {
 }
 
 // An error of Request.Before is classified like an answer of the API server, and ErrNotOurs is ClassMoved.
-func TestClassesOfWhatKeepsARequestBack(t *testing.T) {
+func TestWhatKeepsARequestBackIsClassifiedLikeAnAnswer(t *testing.T) {
 	for name, test := range map[string]struct {
 		err  error
 		want apply.Class
@@ -323,7 +323,7 @@ func TestReasonsStayReadable(t *testing.T) {
 	}
 }
 
-func TestClassOf(t *testing.T) {
+func TestClassOfFindsTheClassOfAWrappedRefusal(t *testing.T) {
 	refusal := &apply.Refusal{Class: apply.ClassInvalid}
 	for name, test := range map[string]struct {
 		err  error
@@ -356,8 +356,7 @@ func TestForeignTextIsLoggedInPart(t *testing.T) {
 	}
 }
 
-// TestIsAbsent: only a Status that names an object says that it does not exist.
-func TestIsAbsent(t *testing.T) {
+func TestOnlyAStatusThatNamesAnObjectSaysThatItIsAbsent(t *testing.T) {
 	nameless := &metav1.Status{Status: metav1.StatusFailure, Code: 404, Reason: metav1.StatusReasonNotFound, Message: "not here"}
 	for name, test := range map[string]struct {
 		err  error

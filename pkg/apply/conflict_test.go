@@ -85,8 +85,7 @@ func TestConflictNamesAPathOnce(t *testing.T) {
 	}
 }
 
-// A conflict names the paths even if the cache is older than the conflict and does not show the owners.
-func TestConflictWithAnUnseenOwner(t *testing.T) {
+func TestAConflictWithAnUnseenOwnerNamesThePaths(t *testing.T) {
 	want := []apply.FieldConflict{{Path: ".spec.replicas"}, {Path: imagePath}}
 	if diff := cmp.Diff(want, conflicting(t, after(t, content.Name, web("a:1"))).Fields); diff != "" {
 		t.Errorf("fields in conflict (-want +got):\n%s", diff)
@@ -95,7 +94,7 @@ func TestConflictWithAnUnseenOwner(t *testing.T) {
 
 // A creation that is refused for a conflict has met an object that was not seen yet. It is no conflict that stands: the
 // object may be somebody else's, and when it is gone before it was seen, the creation has to be tried again.
-func TestConflictOnCreation(t *testing.T) {
+func TestAConflictOnCreationDoesNotStand(t *testing.T) {
 	b := newBench(t, content, (*server).target)
 	b.refuse = answered(t, "conflict")
 	if out := b.sync(nil, web("a:1"), 1); apply.ClassOf(out.Err) != apply.ClassMoved {
@@ -108,8 +107,7 @@ func TestConflictOnCreation(t *testing.T) {
 	b.expect(1, "the object is gone")
 }
 
-// A creation may also be refused because the object that it met went in that moment.
-func TestGoneOnCreation(t *testing.T) {
+func TestACreationThatMetAnObjectThatWentIsTriedAgain(t *testing.T) {
 	b := newBench(t, content, (*server).target)
 	b.refuse = answered(t, "delete-missing")
 	if out := b.sync(nil, web("a:1"), 1); apply.ClassOf(out.Err) != apply.ClassMoved {
@@ -152,8 +150,7 @@ func TestConflictNamesOthersOfTheWritersName(t *testing.T) {
 	}
 }
 
-// A field that an update under the writer's own name has changed can be taken from it.
-func TestTakeFromAnUpdateOfTheWritersName(t *testing.T) {
+func TestAFieldIsTakenFromAnUpdateUnderTheWritersName(t *testing.T) {
 	s := created(t, content, stamped, web("a:1"))
 	s.update(content.Name, func(d *deployment) { d.Spec.Template.Spec.Containers[0].Image = "b" })
 	out := s.sync(web("a:1"), nil)

@@ -106,7 +106,7 @@ func TestAConflictIsNamedWithoutARequest(t *testing.T) {
 }
 
 // A second conflict, about another field, is found without a request as well. It ends as soon as the values agree.
-func TestAConflictThatChanges(t *testing.T) {
+func TestAConflictThatChangesIsFoundWithoutARequest(t *testing.T) {
 	c := known(t)
 	c.setImage("kubectl-edit", "theirs")
 	c.keep()
@@ -126,7 +126,7 @@ func TestAConflictThatChanges(t *testing.T) {
 }
 
 // A contested field is taken in the pass that finds it contested: the edit and the apply are all that is sent.
-func TestATakeOfADisputedObject(t *testing.T) {
+func TestAContestedFieldIsTakenInThePassThatFindsIt(t *testing.T) {
 	c := known(t)
 	c.setImage("kubectl-edit", "theirs")
 	c.keep()
@@ -146,7 +146,7 @@ func TestATakeOfADisputedObject(t *testing.T) {
 }
 
 // A field without another owner is written: one that was removed, and one that its manager has given up.
-func TestADisputeWithoutAConflict(t *testing.T) {
+func TestADisputedFieldWithoutAnotherOwnerIsWritten(t *testing.T) {
 	c := known(t)
 	c.update("kubectl-edit", func(d *deployment) { delete(d.Labels, "app") })
 	c.keep()
@@ -159,7 +159,7 @@ func TestADisputeWithoutAConflict(t *testing.T) {
 
 // An object that has changed since the pass began is not what the pass decides on: the API server refuses the apply. The pass that
 // follows sends it again, because the refusal says nothing of fields.
-func TestADisputedObjectThatIsNewerThanThePass(t *testing.T) {
+func TestAPassDoesNotDecideOnANewerDisputedObject(t *testing.T) {
 	c := known(t)
 	before := c.state
 	c.setImage("kubectl-edit", "theirs")
@@ -264,7 +264,7 @@ func TestWhatIsKnownIsWhatIsAnswered(t *testing.T) {
 }
 
 // What was taken is known to be in place when the writer returns to it from an intent that was refused.
-func TestReturnToWhatWasTaken(t *testing.T) {
+func TestWhatWasTakenIsInPlaceForAReturnFromARefusal(t *testing.T) {
 	for name, stands := range map[string]bool{"a conflict that is new": false, "a conflict that stands": true} {
 		t.Run(name, func(t *testing.T) {
 			c := managing(t)

@@ -24,7 +24,7 @@ func (s *store) behind(edit func(*deployment)) {
 }
 
 // A value that was changed behind an unchanged entry is seen, by what else tells of a change, and put back.
-func TestDriftBehindAnUnchangedEntry(t *testing.T) {
+func TestDriftBehindAnUnchangedEntryIsPutBack(t *testing.T) {
 	for name, test := range map[string]struct {
 		edit func(*deployment)
 		// metadata tells that the generation does not move.
@@ -64,8 +64,7 @@ func TestDriftBehindAnUnchangedEntry(t *testing.T) {
 	}
 }
 
-// A drifted value that another manager owns as well is a conflict.
-func TestDriftThatAnotherManagerOwns(t *testing.T) {
+func TestDriftThatAnotherManagerOwnsIsAConflict(t *testing.T) {
 	s := created(t, content, stamped, web("a:1"))
 	s.stored.Generation = 1
 	s.sync(web("a:1"), nil)
@@ -98,7 +97,7 @@ func TestStatusCostsNoComparison(t *testing.T) {
 }
 
 // A conflict about a value that came back within the same second, by the same manager, is over.
-func TestConflictOverWithinASecond(t *testing.T) {
+func TestAConflictEndsWithAChangeBackWithinASecond(t *testing.T) {
 	s := created(t, content, stamped, web("a:1"))
 	s.stored.Generation = 1
 	label := func(value string) {
@@ -121,7 +120,7 @@ func TestConflictOverWithinASecond(t *testing.T) {
 
 // Entries of managedFields that are not as the API server writes them hold nothing up: they are repaired, and the writer
 // has its claim, and no more than that.
-func TestEntriesOfAllSorts(t *testing.T) {
+func TestOddEntriesAreRepairedAndHoldNothingUp(t *testing.T) {
 	item := `{"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"ghost\"}":{".":{},"f:image":{},"f:name":{}}}}}}}`
 	twin := func(d *deployment, fields string) {
 		twin := *ownership.ApplyEntry(d, content.Name, "").DeepCopy()

@@ -31,7 +31,7 @@ func withSidecar(t *testing.T) *cached {
 }
 
 // What another manager has set twice is read as it is, whatever the writer reads the object for.
-func TestDuplicatesOfAnotherManager(t *testing.T) {
+func TestDuplicatesOfAnotherManagerAreReadAsTheyAre(t *testing.T) {
 	t.Run("an edit while something is left to others", func(t *testing.T) {
 		c := withSidecar(t)
 		yield := func(req *apply.Request) { req.Yield = leaving(".spec.strategy") }

@@ -71,7 +71,7 @@ func (s *store) expectHolders(want ...string) {
 }
 
 // A writer with a new name gets everything from the old one, by one edit; nothing is applied where the object is as wanted.
-func TestRenamedWriter(t *testing.T) {
+func TestARenamedWriterGetsEverythingByOneEdit(t *testing.T) {
 	s := earlierRelease(t, web("a:1"))
 	s.release(formerly(content, oldName))
 	out := s.sync(web("a:1"), nil)
@@ -90,7 +90,7 @@ func TestRenamedWriter(t *testing.T) {
 }
 
 // What the release with the new name wants otherwise is written after that, and what it does not want goes: nobody holds on to it.
-func TestRenamedWriterWithAnotherIntent(t *testing.T) {
+func TestARenamedWriterWritesWhatItWantsOtherwise(t *testing.T) {
 	s := earlierRelease(t, web("a:1").WithLabels(map[string]string{"gone": "soon"}))
 	s.update("kubectl-label", func(d *deployment) { d.Labels["mine"] = "stays" })
 	s.release(formerly(content, oldName))
@@ -105,7 +105,7 @@ func TestRenamedWriterWithAnotherIntent(t *testing.T) {
 }
 
 // What others own is in conflict with the writer under its new name as it was under the old one.
-func TestRenamedWriterWithAConflict(t *testing.T) {
+func TestARenamedWriterKeepsItsConflicts(t *testing.T) {
 	s := earlierRelease(t, web("a:1"))
 	s.update("kubectl-set", func(d *deployment) { d.Spec.Template.Spec.Containers[0].Image = "b:1" })
 	s.release(formerly(content, oldName))
@@ -119,8 +119,7 @@ func TestRenamedWriterWithAConflict(t *testing.T) {
 	s.expectOwners(webImage, "kubectl-set")
 }
 
-// An update under the old name is another client's claim, and does not pass to the writer.
-func TestUpdateUnderAFormerName(t *testing.T) {
+func TestAnUpdateUnderAFormerNameDoesNotPassToTheWriter(t *testing.T) {
 	s := earlierRelease(t, web("a:1"))
 	s.update(oldName, func(d *deployment) { d.Spec.Template.Spec.Containers[0].Image = "b:1" })
 	s.release(formerly(content, oldName))
@@ -197,7 +196,7 @@ func TestOneWriterBecomesTwo(t *testing.T) {
 }
 
 // A field that a former manager holds is not somebody else's, where a writer leaves out what others hold.
-func TestAsideOfAFormerManager(t *testing.T) {
+func TestAFieldOfAFormerManagerIsNotSomebodyElses(t *testing.T) {
 	s := earlierRelease(t, web("a:1"))
 	s.release(formerly(content, oldName))
 	for _, stranger := range []bool{false, true} {
@@ -213,7 +212,7 @@ func TestAsideOfAFormerManager(t *testing.T) {
 
 // A rollback to the release that knows the old name alone: the writer finds its mark with a manager that it does not know, and takes
 // its claim back as one that was lost.
-func TestRollbackOfARename(t *testing.T) {
+func TestARollbackOfARenameTakesTheClaimBack(t *testing.T) {
 	s := earlierRelease(t, web("a:1"))
 	s.release(formerly(content, oldName))
 	s.sync(web("a:1"), nil)

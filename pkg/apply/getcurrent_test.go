@@ -29,7 +29,7 @@ func (s *shelf) GetByKey(key string) (any, bool, error) {
 
 func (s *shelf) LastStoreSyncResourceVersion() string { return s.version }
 
-func TestGetCurrent(t *testing.T) {
+func TestGetCurrentReturnsNothingFromBehindOurOwnWrite(t *testing.T) {
 	b := newBench(t, content, (*server).target)
 	live := b.settled(b.sync(nil, web("a:1"), 1), apply.ActionCreated) // at version 101
 	behind := &shelf{item: live, version: "100"}
@@ -71,7 +71,7 @@ func clusterScoped() apply.ObjectRef {
 }
 
 // An object that is not the one meant is left alone, and one that is ours already is not asked about.
-func TestMine(t *testing.T) {
+func TestAnObjectIsAskedAboutUntilItIsOurs(t *testing.T) {
 	b := newBench(t, content, (*server).target)
 	sync := func(live metav1.Object, mine bool) apply.Outcome {
 		return do(t.Context(), b.applier, b.writer, apply.Request{
@@ -96,7 +96,7 @@ func TestMine(t *testing.T) {
 	b.expect(1, "an object that is the one meant")
 }
 
-func TestWhatFollowsFromAnOutcome(t *testing.T) {
+func TestAnOutcomeTellsOfAProblemThatDoesNotPass(t *testing.T) {
 	for class, policy := range apply.Policies() {
 		out := apply.Outcome{Err: &apply.Refusal{Class: class, Reason: "because"}}
 		if got, want := strings.Contains(out.Problem(), "because"), !policy.Passes; got != want {
@@ -112,7 +112,7 @@ func TestWhatFollowsFromAnOutcome(t *testing.T) {
 	}
 }
 
-func TestMustNewWriter(t *testing.T) {
+func TestMustNewWriterPanicsWithoutARegisteredManager(t *testing.T) {
 	if name := apply.MustNewWriter(registry(), content, newServer(t).target()).Name(); name != content.Name {
 		t.Errorf("the writer's name is %q", name)
 	}

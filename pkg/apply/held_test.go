@@ -176,7 +176,7 @@ func TestConflictStandsWithoutAnAnswer(t *testing.T) {
 }
 
 // A conflict about which no attempt is made stands until the claims change, however many attempts had no answer before.
-func TestReviewOfAConflict(t *testing.T) {
+func TestAConflictStandsUntilTheClaimsChange(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(live *deployment) *deployment
 		stands bool
@@ -317,8 +317,7 @@ func TestSuccessReplacesARefusal(t *testing.T) {
 	b.expect(0, "it is so")
 }
 
-// After the refusal of another intent, the writer still sees that the object matches the present one.
-func TestReturnToWhatIsInPlaceAfterARefusal(t *testing.T) {
+func TestWhatIsInPlaceMatchesAfterTheRefusalOfAnotherIntent(t *testing.T) {
 	b, live := refused(t, apply.ClassInvalid)
 	b.settled(b.sync(live, web("a:1"), 2), apply.ActionNone)
 	b.expect(0, "the user took the change back")

@@ -25,7 +25,7 @@ func inheritAll(req *apply.Request) {
 
 const inheritedImage = "Inherited " + webImage + ` from "kubectl-set"`
 
-func TestInherit(t *testing.T) {
+func TestAnInheritanceEndsTheClaimsOfOthersFirst(t *testing.T) {
 	s := seized(t)
 	s.ends(s.sync(web("a:2"), inheritAll), apply.ActionApplied, "", inheritedImage)
 	s.expect("the claims of others end first", "edit ownership", "apply content")
@@ -35,7 +35,7 @@ func TestInherit(t *testing.T) {
 }
 
 // A write that was refused because of the claims of other managers is sent when these claims end.
-func TestInheritAfterAConflict(t *testing.T) {
+func TestARefusedWriteIsSentWhenClaimsEnd(t *testing.T) {
 	s := seized(t)
 	s.ends(s.sync(web("a:2"), nil), apply.ActionRefused, apply.ClassConflict)
 	s.expect("a conflict")
@@ -47,7 +47,7 @@ func TestInheritAfterAConflict(t *testing.T) {
 }
 
 // An inheritance is carried out even if the object matches the intent: other managers may own the same values, or other fields.
-func TestInheritOfWhatIsNotContested(t *testing.T) {
+func TestAnInheritanceNeedsNoConflict(t *testing.T) {
 	s := created(t, content, stamped, web("a:1"))
 	s.update("kubectl-pause", func(d *deployment) { d.Spec.Paused = true })
 	s.ends(s.sync(web("a:1"), nil), apply.ActionNone, "")

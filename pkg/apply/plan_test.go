@@ -145,8 +145,8 @@ func (s *store) content(object metav1.Object) any {
 	return whole
 }
 
-// TestPlan names what can be planned, and what that comes to; that it is what is sent, comparePlan sees to.
-func TestPlan(t *testing.T) {
+// What can be planned, and what that comes to. That it is what is sent, comparePlan sees to.
+func TestAPlanIsWhatIsSent(t *testing.T) {
 	takeAll := func(req *apply.Request) { req.Take = func(ownership.Owner, fieldpath.Path) bool { return true } }
 	yieldImage := func(req *apply.Request) {
 		req.Yield = func(path fieldpath.Path) bool { return path.String() == webImage }
@@ -281,7 +281,7 @@ func TestPlan(t *testing.T) {
 }
 
 // An object may be of the writer's type or unstructured.
-func TestPlanOfUnstructured(t *testing.T) {
+func TestAPlannedObjectMayBeUnstructured(t *testing.T) {
 	s := seized(t)
 	live := &unstructured.Unstructured{}
 	if err := json.Unmarshal([]byte(encoded(t, s.stored)), &live.Object); err != nil {
@@ -315,7 +315,7 @@ func texts(paths []fieldpath.Path) (all []string) {
 }
 
 // Plan returns an error for an intent or an object that it cannot read, and does not panic.
-func TestPlanOfNonsense(t *testing.T) {
+func TestAPlanOfNonsenseIsAnError(t *testing.T) {
 	s := created(t, content, stamped, web("a:1"))
 	twice := web("a:1")
 	twice.Spec.Template.Spec.Containers = append(twice.Spec.Template.Spec.Containers, twice.Spec.Template.Spec.Containers[0])

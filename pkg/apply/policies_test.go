@@ -83,7 +83,7 @@ func TestPoliciesAreComplete(t *testing.T) {
 	}
 }
 
-func TestObjectRefString(t *testing.T) {
+func TestAnObjectRefReadsAsKubectlNamesTheObject(t *testing.T) {
 	if got := webRef.String(); got != "deployment.apps/web" {
 		t.Errorf("String() = %q", got)
 	}

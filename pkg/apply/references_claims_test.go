@@ -22,7 +22,7 @@ func written(t *testing.T) *store {
 
 // Once the references are confirmed to be no newer, newer ones on the object hold nothing back: they are replaced where they
 // are ours or nobody's, and a conflict like any other where another manager owns them.
-func TestForgedReferences(t *testing.T) {
+func TestForgedReferencesAreReplacedOrAConflict(t *testing.T) {
 	const forged = "config/idp=idp/999@50,configmap/ca=ca/0@70"
 	forge := func(d *deployment) { d.Annotations[referencesAnnotation] = forged }
 	for name, test := range forgeries(t, referencesAnnotation, forge) {
@@ -72,7 +72,7 @@ func TestForgedReferencesAreToldInBrief(t *testing.T) {
 }
 
 // Another manager that writes the annotation is reported even where what it writes holds nothing back.
-func TestReferencesOfAnotherManager(t *testing.T) {
+func TestReferencesOfAnotherManagerAreReported(t *testing.T) {
 	s := written(t)
 	s.update("kubectl-annotate", func(d *deployment) { d.Annotations[referencesAnnotation] = "config/idp=idp/1@1,configmap/ca=ca/0@1" })
 	out := s.sync(web("a:1"), from(view()))
@@ -84,7 +84,7 @@ func TestReferencesOfAnotherManager(t *testing.T) {
 }
 
 // What a copy gave to another manager comes back with the claim, and stands in the way of no later state.
-func TestReferencesOfARestoredClaim(t *testing.T) {
+func TestReferencesComeBackWithARestoredClaim(t *testing.T) {
 	later := view()
 	later[0].Generation, later[0].ResourceVersion = 6, "60"
 	for name, lose := range map[string]func(*store){

@@ -18,7 +18,7 @@ const referencesAnnotation = "example.com/references"
 
 const referencesPath = ".metadata.annotations." + referencesAnnotation
 
-func TestParseReferences(t *testing.T) {
+func TestOnlyWellFormedReferencesAreParsed(t *testing.T) {
 	for text, want := range map[string]apply.References{
 		"a=u/1@2":                   {{Name: "a", UID: "u", Generation: 1, ResourceVersion: "2"}},
 		"configmap/corp-ca=u/0@70":  {{Name: "configmap/corp-ca", UID: "u", ResourceVersion: "70"}},
@@ -92,7 +92,7 @@ func (s *store) told(text string) {
 }
 
 // The cases in which a writer meets an object that tells of the references that it was last written from.
-func TestReferencesGate(t *testing.T) {
+func TestNewerReferencesAreNotWrittenOver(t *testing.T) {
 	const idp, ca = "config/idp=idp/5@50", "configmap/ca=ca/0@70"
 	for name, test := range map[string]struct {
 		live string // the annotation; empty for none
@@ -239,8 +239,7 @@ func TestReferencesAreRecordedAsOne(t *testing.T) {
 	}
 }
 
-// A target without a key for references ignores them.
-func TestReferencesThatAreNotRecorded(t *testing.T) {
+func TestATargetWithoutAKeyIgnoresReferences(t *testing.T) {
 	s := newStore(t, content, stamped)
 	want := func(image string) *configuration {
 		return web(image).WithAnnotations(map[string]string{referencesAnnotation: "config/idp=idp/9@99"})
@@ -255,7 +254,7 @@ func TestReferencesThatAreNotRecorded(t *testing.T) {
 }
 
 // References that the annotation could not record are refused before anything is sent.
-func TestReferencesThatCannotBeRecorded(t *testing.T) {
+func TestReferencesThatCannotBeRecordedAreRefused(t *testing.T) {
 	state := view()[0]
 	for name, spoil := range map[string]func(*apply.Reference){
 		"no name":                 func(r *apply.Reference) { r.Name = "" },
@@ -278,7 +277,7 @@ func TestReferencesThatCannotBeRecorded(t *testing.T) {
 	}
 }
 
-func TestReferencesAhead(t *testing.T) {
+func TestAheadNamesTheReferencesThatAreNewer(t *testing.T) {
 	live := &deployment{}
 	for text, want := range map[string][]string{
 		"":         nil,

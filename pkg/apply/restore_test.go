@@ -24,7 +24,7 @@ func (s *store) reset() { s.stored.ManagedFields = nil }
 
 // A writer that has lost its claim has it again before it writes: without it an apply of less would remove nothing, and
 // what was not ours would be.
-func TestRestore(t *testing.T) {
+func TestALostClaimIsRestoredBeforeAWrite(t *testing.T) {
 	for name, test := range map[string]struct {
 		image    string
 		action   apply.Action
@@ -58,7 +58,7 @@ func TestRestore(t *testing.T) {
 }
 
 // A tool that restores a backup owns what it wrote, ours and others'. What somebody else has set since is a conflict.
-func TestRestoreFromACopy(t *testing.T) {
+func TestAClaimIsRestoredFromACopy(t *testing.T) {
 	s := created(t, content, stamped, web("a:1"))
 	s.reset()
 	s.copied("velero")
@@ -97,7 +97,7 @@ func marking(to *target) {
 func signed() *configuration { return appsv1ac.Deployment("web", namespace).WithFinalizers("x.io/f") }
 
 // The writer removes its finalizer although another manager, such as a tool that applies whole objects, has come to own it too.
-func TestLettingGoOfWhatOthersOwnToo(t *testing.T) {
+func TestAFinalizerThatOthersOwnTooIsLetGo(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare  func(*testing.T, *store)
 		inherit  *apply.Inheritance
@@ -191,7 +191,7 @@ func TestReportOnATerminatingObjectIsKept(t *testing.T) {
 }
 
 // An edit that is refused ends the attempt like a refused apply, and nothing has changed hands.
-func TestRefusedEdits(t *testing.T) {
+func TestARefusedEditEndsTheAttempt(t *testing.T) {
 	causes := map[string]func(*testing.T) (s *store, try func() apply.Outcome){
 		"yield": func(t *testing.T) (*store, func() apply.Outcome) {
 			s := created(t, content, stamped, web("a:1"))

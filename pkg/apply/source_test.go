@@ -16,7 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 )
 
-func TestParseSource(t *testing.T) {
+func TestOnlyAWellFormedSourceIsParsed(t *testing.T) {
 	for text, want := range map[string]apply.Source{
 		"a/1":                     {UID: "a", Generation: 1},
 		"a/0":                     {UID: "a"},
@@ -58,7 +58,7 @@ func FuzzParseSource(f *testing.F) {
 
 // The cases in which a writer with generation 5 of its source meets, or does not meet, an object that tells of the
 // source that it was last written from.
-func TestSourceGate(t *testing.T) {
+func TestANewerSourceIsNotWrittenOver(t *testing.T) {
 	ours := apply.Source{UID: sourceUID, Generation: 5}
 	stamp := func(text string) *string { return &text }
 	for name, test := range map[string]struct {
@@ -184,7 +184,7 @@ func forgeries(t *testing.T, annotation string, forge func(*deployment)) map[str
 
 // Once the source is confirmed to be no newer, a newer one on the object holds nothing back: it is replaced where it is
 // ours or nobody's, and a conflict like any other where another manager owns it.
-func TestForgedSource(t *testing.T) {
+func TestAForgedSourceIsReplacedOrAConflict(t *testing.T) {
 	forge := func(d *deployment) { d.Annotations[sourceAnnotation] = string(sourceUID) + "/999" }
 	confirmed := func(req *apply.Request) { req.SourceCurrent = true }
 	for name, test := range forgeries(t, sourceAnnotation, forge) {

@@ -204,7 +204,7 @@ func TestRefusalOfAPartlyYieldedIntentStands(t *testing.T) {
 }
 
 // An object that is not any more as the state has it, or cannot be read, is left alone for now.
-func TestReadsThatDoNotFit(t *testing.T) {
+func TestAReadThatDoesNotFitTheStateLeavesTheObjectAlone(t *testing.T) {
 	for name, test := range map[string]struct {
 		read  func(c *cached) (metav1.Object, error)
 		class apply.Class

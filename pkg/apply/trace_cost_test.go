@@ -11,7 +11,7 @@ import (
 )
 
 // Where nobody listens no span is made, and to find that out costs nothing.
-func TestNoSpan(t *testing.T) {
+func TestWithoutAListenerNoSpanIsMade(t *testing.T) {
 	provider := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample()))
 	unsampled, parent := provider.Tracer("test").Start(t.Context(), "parent")
 	defer parent.End()

@@ -60,7 +60,7 @@ func traced(t *testing.T, options ...sdktrace.TracerProviderOption) (ctx context
 }
 
 // A request that is sent has a span, and one that is not sent has none.
-func TestSpans(t *testing.T) {
+func TestEachRequestThatIsSentHasASpan(t *testing.T) {
 	ctx, children := traced(t)
 	b := newBench(t, content, (*server).target)
 	sync := func(live *deployment, want *configuration) apply.Outcome {
@@ -122,8 +122,7 @@ func TestSpans(t *testing.T) {
 	}
 }
 
-// An edit of managedFields is a request, and has a span.
-func TestSpansOfAYield(t *testing.T) {
+func TestAnEditOfManagedFieldsHasASpan(t *testing.T) {
 	ctx, children := traced(t)
 	s := newStore(t, content, nil)
 	s.sync(web("a:1"), nil)
@@ -147,7 +146,7 @@ func TestSpansOfAYield(t *testing.T) {
 }
 
 // What a span tells of a refusal has no value in it, and none of the words of others.
-func TestBrief(t *testing.T) {
+func TestASpanTellsOfARefusalWithoutValues(t *testing.T) {
 	live := foreign(after(t, content.Name, web("a:1")), "them", `{"f:spec":{"f:paused":{}}}`)
 	got := map[string]string{}
 	for class, file := range refusals {

@@ -13,9 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestTransport: the body of an apply is sent with odd characters escaped, again where the connection is lost, and no other request
-// is changed.
-func TestTransport(t *testing.T) {
+// The body of an apply is sent with odd characters escaped, again where the connection is lost, and no other request is changed.
+func TestOddCharactersInTheBodyOfAnApplyAreEscaped(t *testing.T) {
 	const odd, escaped = `{"data":{"a` + "\u0085" + `":"` + "\x7f" + `b"}}`, `{"data":{"a\u0085":"\u007fb"}}`
 	for name, test := range map[string]struct{ kind, body, want string }{
 		"an apply":                     {string(types.ApplyYAMLPatchType), odd, escaped},

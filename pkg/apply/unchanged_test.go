@@ -17,7 +17,7 @@ import (
 )
 
 // At first sight, as after a restart, an intent is compared with what the manager owns.
-func TestFirstSightOfWhatIsAlreadySo(t *testing.T) {
+func TestWhatIsSoAtFirstSightIsNotWritten(t *testing.T) {
 	b := newBench(t, content, (*server).target)
 	live := after(t, content.Name, web("a:1"))
 	if out := b.sync(live, web("a:1"), 1); b.settled(out, apply.ActionNone) != live {
@@ -34,7 +34,7 @@ func TestFirstSightOfWhatIsAlreadySo(t *testing.T) {
 	}
 }
 
-func TestFirstSightOfSomethingElse(t *testing.T) {
+func TestADifferenceAtFirstSightIsWritten(t *testing.T) {
 	for name, test := range map[string]struct {
 		live func(t *testing.T) *deployment
 	}{
@@ -129,8 +129,7 @@ func TestForeignWritesCauseNoRequest(t *testing.T) {
 	}
 }
 
-// What is remembered stops to hold with any of the three things that it is remembered for.
-func TestMemoEndsWith(t *testing.T) {
+func TestAMemoEndsWithWhatItIsRememberedFor(t *testing.T) {
 	taken := func(t *testing.T, live *deployment) *deployment {
 		t.Helper()
 		less := web("a:1")
@@ -285,7 +284,7 @@ func TestStatusHasAnEntryOfItsOwn(t *testing.T) {
 }
 
 // A refusal is known of the intent that was refused. It stands until the write would be sent again.
-func TestLastRefusal(t *testing.T) {
+func TestARefusalIsKnownOfTheIntentThatWasRefused(t *testing.T) {
 	b := newBench(t, content, (*server).target)
 	live := after(t, content.Name, web("a:1"))
 	expect := func(why, image string, want error, standing bool) {

@@ -107,7 +107,7 @@ func (c *cached) variable() corev1.EnvVar { return c.stored.Spec.Template.Spec.C
 
 // A source of a variable that another manager has set beside the value of the intent is in conflict. The API server would refuse the
 // two as invalid and name no manager.
-func TestRivalOfAnotherManager(t *testing.T) {
+func TestARivalOfAnotherManagerIsAConflict(t *testing.T) {
 	for name, restarted := range map[string]bool{"seen": false, "not seen": true} {
 		t.Run(name, func(t *testing.T) {
 			conflicting := func() *cached {
@@ -149,7 +149,7 @@ func TestRivalOfAnotherManager(t *testing.T) {
 }
 
 // The same of a value that another manager shares, once the intent has a source instead.
-func TestRivalThatWasShared(t *testing.T) {
+func TestASharedRivalIsAConflict(t *testing.T) {
 	c := withRivals(t, "same")
 	c.update("kubectl-edit", func(d *deployment) { d.Spec.Template.Spec.Containers[0].Env[0].Value = "other"; d.Generation++ })
 	c.update("kubectl-edit", func(d *deployment) { d.Spec.Template.Spec.Containers[0].Env[0].Value = "same"; d.Generation++ })
@@ -166,8 +166,7 @@ func TestRivalThatWasShared(t *testing.T) {
 	}
 }
 
-// Another source than that of the intent is one as well.
-func TestRivalSource(t *testing.T) {
+func TestAnotherSourceIsARival(t *testing.T) {
 	c := withRivals(t, "")
 	c.update("kubectl-edit", func(d *deployment) {
 		d.Spec.Template.Spec.Containers[0].Env[0].ValueFrom = &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: "a"}}
@@ -183,7 +182,7 @@ func TestRivalSource(t *testing.T) {
 }
 
 // A rival without an owner is removed, and one of the writer's own goes with its apply.
-func TestRivalOfNobody(t *testing.T) {
+func TestARivalOfNobodyIsRemoved(t *testing.T) {
 	c := withRivals(t, "ours")
 	c.setSource("kubectl-edit")
 	c.stored.ManagedFields = c.stored.ManagedFields[:1]
@@ -199,7 +198,7 @@ func TestRivalOfNobody(t *testing.T) {
 }
 
 // What was written beside a rival that had to go first is known to be in place when the writer returns to it.
-func TestReturnToWhatARivalGaveWayTo(t *testing.T) {
+func TestWhatARivalGaveWayToIsInPlaceForAReturn(t *testing.T) {
 	keeping := func(to *target) {
 		exclusive(to)
 		to.Keep = func(*configuration) any { return "what is owned" }
@@ -223,7 +222,7 @@ func TestReturnToWhatARivalGaveWayTo(t *testing.T) {
 }
 
 // A rival that is of an earlier intent comes back with the writer's lost claim, and goes.
-func TestRivalOfALostClaim(t *testing.T) {
+func TestARivalOfALostClaimGoes(t *testing.T) {
 	c := withRivals(t, "ours")
 	c.stored.ManagedFields = nil
 	c.restart()
@@ -233,8 +232,7 @@ func TestRivalOfALostClaim(t *testing.T) {
 	}
 }
 
-// A body that is invalid for another reason is refused as such.
-func TestInvalidWithoutARival(t *testing.T) {
+func TestABodyThatIsInvalidWithoutARivalIsRefused(t *testing.T) {
 	c := withRivals(t, "ours")
 	c.validate = func(*deployment) error { return apierrors.NewInvalid(deploymentKind, "web", nil) }
 	if out := c.pass(withVariable("more"), nil); apply.ClassOf(out.Err) != apply.ClassInvalid || out.Action != apply.ActionRefused || out.RetryAfter == 0 {

@@ -36,7 +36,7 @@ func defaulted(d *deployment) {
 	}
 }
 
-func TestUnset(t *testing.T) {
+func TestWhatNobodyOwnsIsUnset(t *testing.T) {
 	s := created(t, content, stamped, web("a:1"))
 	defaulted(s.stored)
 	s.ends(s.sync(recreated(), unsetRollingUpdate), apply.ActionApplied, "",
@@ -51,7 +51,7 @@ func TestUnset(t *testing.T) {
 }
 
 // What is to go and somebody else owns is in conflict, until it is taken.
-func TestUnsetOfWhatSomebodyOwns(t *testing.T) {
+func TestAnUnsetOfWhatSomebodyOwnsIsAConflict(t *testing.T) {
 	s := created(t, content, stamped, web("a:1"))
 	s.update("kubectl-edit", defaulted)
 	out := s.sync(recreated(), unsetRollingUpdate)
@@ -80,7 +80,7 @@ func TestUnsetOfWhatSomebodyOwns(t *testing.T) {
 
 // A conflict about a field to remove ends when the field is left to its owner, although the intent is the same as before. As long
 // as it is left, the outcome says so.
-func TestUnsetOfWhatIsLeftToOthers(t *testing.T) {
+func TestAConflictAboutAnUnsetEndsWhenTheFieldIsLeft(t *testing.T) {
 	const paused = ".spec.paused"
 	s := created(t, content, stamped, web("a:1"))
 	s.update("kubectl-edit", func(d *deployment) { d.Spec.Paused = true })

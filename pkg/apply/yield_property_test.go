@@ -137,7 +137,7 @@ func TestYieldChangesNoValue(t *testing.T) {
 }
 
 // A list item is left to others although a field of it cannot be: that field, and what names the item, stay.
-func TestYieldOfAnItemWithAFieldThatStays(t *testing.T) {
+func TestAnItemIsYieldedButForAFieldThatStays(t *testing.T) {
 	const toolhive = `.spec.template.spec.containers[name="toolhive"]`
 	for _, path := range []string{toolhive, ".spec.template.spec.containers", ".spec.template.spec", ".spec.template", ".spec"} {
 		t.Run(path, func(t *testing.T) {
@@ -169,7 +169,7 @@ func TestYieldOfAnItemWithAFieldThatStays(t *testing.T) {
 
 // No manager owns the name and the kind of an object, so nobody can leave them to others, whatever an entry selects. An apply
 // without them would never be sent.
-func TestYieldOfWhatNoManagerOwns(t *testing.T) {
+func TestWhatNoManagerOwnsIsNotYielded(t *testing.T) {
 	for entry, left := range map[string][]string{
 		".metadata":      {".metadata.annotations.note", ".metadata.labels.app", ".metadata.labels.toolhive"},
 		".metadata.name": nil, ".kind": nil, ".apiVersion": nil,

@@ -10,9 +10,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-// TestActorMatchers holds each expression to what ToolHive's own code says of it: an expression that is wrong is one with which the
-// proxyrunner exits.
-func TestActorMatchers(t *testing.T) {
+// An expression that is wrong is one with which the proxyrunner exits.
+func TestActorMatchersAreJudgedAsToolHiveJudgesThem(t *testing.T) {
 	for _, c := range []struct {
 		expression string
 		// wrong is what is said of it; empty if it compiles. It never matches if it cannot result in a bool.

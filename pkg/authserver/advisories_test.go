@@ -10,7 +10,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-func TestAdvisories(t *testing.T) {
+func TestAdvisoriesTellOfIdentityAndGrants(t *testing.T) {
 	if got := Advisories(nil); got != nil {
 		t.Errorf("got %v for no configuration", got)
 	}

@@ -21,7 +21,7 @@ func bundleRef(name, key string) *v1beta1.CABundleSource {
 	return &v1beta1.CABundleSource{ConfigMapRef: &v1beta1.ConfigMapKeySelector{Name: name, Key: key}}
 }
 
-func TestBundlesRefused(t *testing.T) {
+func TestUnusableBundlesAreRefused(t *testing.T) {
 	optional := bundleRef("ca", "ca.crt")
 	optional.ConfigMapRef.Optional = new(true)
 	for _, c := range []struct {
@@ -56,8 +56,8 @@ func TestBundlesRefused(t *testing.T) {
 	}
 }
 
-// TestCAChecksum: the recipe, and what counts for it.
-func TestCAChecksum(t *testing.T) {
+// The recipe, and what counts for it.
+func TestTheChecksumIsOfTheBundlesThatAreUsed(t *testing.T) {
 	two := bundleMaps()["ca"].Data["two"]
 	sum := func(parts ...string) string {
 		digest := sha256.Sum256([]byte(strings.Join(parts, "\x00") + "\x00"))
@@ -117,8 +117,8 @@ func TestCAChecksum(t *testing.T) {
 	}
 }
 
-// TestPositions: volumes and files of bundles are named after the position in the configuration, gaps left.
-func TestPositions(t *testing.T) {
+// Volumes and files of bundles are named after the position in the configuration, gaps left.
+func TestBundlesAreNamedAfterTheirPositions(t *testing.T) {
 	in := goodInput()
 	in.Spec.TrustedIssuers = []v1beta1.TrustedIssuerConfig{
 		{IssuerURL: "https://a.example.com", ExpectedAudience: "a", AllowedDelegateClients: []string{"*"}},
@@ -140,7 +140,7 @@ func TestPositions(t *testing.T) {
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestEachSecretAndConfigMapIsNamedOnce(t *testing.T) {
 	ref := func(name string) v1beta1.SecretKeyRef { return v1beta1.SecretKeyRef{Name: name, Key: "k"} }
 	in := goodInput()
 	redisSpec(func(r *v1beta1.RedisStorageConfig) {

@@ -17,9 +17,9 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// TestGolden compares with files for what the recordings do not have, as ToolHive v0.62.0 has added it since. What its own
-// operator makes of the same configurations was compared with them once: the same bytes.
-func TestGolden(t *testing.T) {
+// The files have what the recordings do not, as ToolHive v0.62.0 has added it since. What its own operator makes of the same configurations
+// was compared with them once: the same bytes.
+func TestConfigurationsAreRenderedAsTheFilesHaveThem(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "golden", "*.yaml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("there are no cases (%v)", err)

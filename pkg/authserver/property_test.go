@@ -16,10 +16,9 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-// TestRandomConfigurations: nothing panics; twice the same input gives twice the same bytes, whatever the order of maps; Render
-// refuses what Validate refuses, for the same thing first; what is rendered holds nothing of a ConfigMap; and it is rendered as
-// a whole or not at all.
-func TestRandomConfigurations(t *testing.T) {
+// Nothing panics; twice the same input gives twice the same bytes, whatever the order of maps; Render refuses what Validate refuses, for
+// the same thing first; what is rendered holds nothing of a ConfigMap; and it is rendered as a whole or not at all.
+func TestRandomConfigurationsAreRenderedAsAWholeOrNotAtAll(t *testing.T) {
 	rendered, refused := 0, 0
 	rapid.Check(t, func(rt *rapid.T) {
 		in := generator{rt}.input()

@@ -10,8 +10,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-// TestConfigurationsRefused holds every reason for which a configuration cannot work whatever the MCPServer is.
-func TestConfigurationsRefused(t *testing.T) {
+// Every reason for which a configuration cannot work whatever the MCPServer is.
+func TestConfigurationsThatCannotWorkAreRefused(t *testing.T) {
 	long := strings.Repeat("a", 20000)
 	ref := &v1beta1.SecretKeyRef{Name: "as", Key: "k"}
 	none := &v1beta1.SecretKeyRef{}
@@ -275,8 +275,8 @@ func TestConfigurationsRefused(t *testing.T) {
 	}
 }
 
-// TestConfigurationsAccepted holds what lies just on the other side of a rule.
-func TestConfigurationsAccepted(t *testing.T) {
+// What lies just on the other side of a rule.
+func TestConfigurationsThatKeepTheRulesAreAccepted(t *testing.T) {
 	type spec = v1beta1.EmbeddedAuthServerConfig
 	for name, change := range map[string]func(*spec){
 		"as it is":             func(*spec) {},

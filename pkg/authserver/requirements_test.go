@@ -10,8 +10,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-// TestMCPServersRefused holds every reason for which a configuration that is valid cannot work with an MCPServer.
-func TestMCPServersRefused(t *testing.T) {
+// Every reason for which a configuration that is valid cannot work with an MCPServer.
+func TestMCPServersForWhichAConfigurationCannotWorkAreRefused(t *testing.T) {
 	const inCluster = "http://srv.ns.svc.cluster.local:8080"
 	at := func(url string, change func(*Input)) func(*Input) {
 		return func(in *Input) {
@@ -95,8 +95,8 @@ func TestMCPServersRefused(t *testing.T) {
 	}
 }
 
-// TestAllProblems: there are all of them at once, in a fixed order.
-func TestAllProblems(t *testing.T) {
+// They come in a fixed order.
+func TestAllProblemsAreThereAtOnce(t *testing.T) {
 	in := goodInput()
 	in.Audience, in.Spec.Issuer, in.Runner = "other", "", runner044
 	oidcSpec(func(o *v1beta1.OIDCUpstreamConfig) {
@@ -115,7 +115,7 @@ func TestAllProblems(t *testing.T) {
 	}
 }
 
-func TestNotices(t *testing.T) {
+func TestWhatHasNoEffectIsNoticed(t *testing.T) {
 	for _, c := range []struct {
 		// want is how the message begins, reason its reason; both are empty for no notice.
 		want, reason string

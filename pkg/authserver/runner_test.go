@@ -20,9 +20,9 @@ var (
 	runner062 = version.MustParseSemantic("0.62.0")
 )
 
-// TestOlderRunners: each field that an older proxyrunner ignores is refused, or noticed where that is harmless or the version is
-// not known, and accepted from the first release on that knows it.
-func TestOlderRunners(t *testing.T) {
+// Each field that an older proxyrunner ignores is refused, or noticed where that is harmless or the version is not known, and accepted from
+// the first release on that knows it.
+func TestFieldsThatOlderRunnersIgnoreAreRefusedOrNoticed(t *testing.T) {
 	bundle := &v1beta1.CABundleSource{ConfigMapRef: &v1beta1.ConfigMapKeySelector{Name: "ca"}}
 	ref := v1beta1.SecretKeyRef{Name: "as", Key: "k"}
 	type spec = v1beta1.EmbeddedAuthServerConfig

@@ -5,7 +5,7 @@ package authserver
 
 import "testing"
 
-func TestPrivate(t *testing.T) {
+func TestPrivateAddressesAreKnown(t *testing.T) {
 	for host, want := range map[string]bool{
 		"idp.example.com":      false, // a name is looked up by the proxyrunner, and checked then
 		"8.8.8.8":              false,

@@ -26,8 +26,7 @@ func referring(kind string, spec map[string]any) *unstructured.Unstructured {
 
 func refTo(name string) map[string]any { return map[string]any{"name": name} }
 
-// Every reference is found wherever ToolHive's kinds have it.
-func TestReferencesOfOthers(t *testing.T) {
+func TestEveryReferenceOfToolHivesKindsIsFound(t *testing.T) {
 	login, tools := configs.Named{Kind: configs.ExternalAuth, Name: "login"}, configs.Named{Kind: configs.Tool, Name: "tools"}
 	idp, policy := configs.Named{Kind: configs.OIDC, Name: "idp"}, configs.Named{Kind: configs.AuthzConfig, Name: "policy"}
 	traces, team := configs.Named{Kind: configs.Telemetry, Name: "traces"}, configs.Named{Kind: configs.Group, Name: "team"}

@@ -29,7 +29,7 @@ func bundle(name string) *v1beta1.CABundleSource {
 	return &v1beta1.CABundleSource{ConfigMapRef: &v1beta1.ConfigMapKeySelector{Name: name, Key: "ca.crt"}}
 }
 
-func TestValidateOIDC(t *testing.T) {
+func TestOIDCIsValidated(t *testing.T) {
 	inline := func(change func(*v1beta1.InlineOIDCSharedConfig)) v1beta1.MCPOIDCConfigSpec {
 		config := &v1beta1.InlineOIDCSharedConfig{Issuer: "https://idp.example.com"}
 		change(config)
@@ -79,7 +79,7 @@ func TestAddressesAreNotRepeated(t *testing.T) {
 	}
 }
 
-func TestAuthz(t *testing.T) {
+func TestAuthorizationIsValidated(t *testing.T) {
 	for name, c := range map[string]struct{ kind, config, want string }{
 		"cedar":      {"cedarv1", `{"policies":["permit(principal, action, resource);"]}`, ""},
 		"point":      {"httpv1", `{"http":{"url":"https://pdp"},"claim_mapping":"mpe"}`, ""},
@@ -107,7 +107,7 @@ func TestAuthz(t *testing.T) {
 	}
 }
 
-func TestValidateExternalAuth(t *testing.T) {
+func TestExternalAuthIsValidated(t *testing.T) {
 	exchange := &v1beta1.TokenExchangeConfig{TokenURL: "https://sts", Audience: "a"}
 	for name, c := range map[string]struct {
 		spec v1beta1.MCPExternalAuthConfigSpec
@@ -135,7 +135,7 @@ func TestValidateExternalAuth(t *testing.T) {
 	}
 }
 
-func TestValidateTelemetry(t *testing.T) {
+func TestTelemetryIsValidated(t *testing.T) {
 	otel := func(change func(*v1beta1.MCPTelemetryOTelConfig)) v1beta1.MCPTelemetryConfigSpec {
 		config := &v1beta1.MCPTelemetryOTelConfig{
 			Enabled: true, Endpoint: "https://otel:4318", Tracing: &v1beta1.OpenTelemetryTracingConfig{Enabled: true, SamplingRate: "0.5"},
@@ -169,7 +169,7 @@ func TestValidateTelemetry(t *testing.T) {
 	}
 }
 
-func TestValidateWebhook(t *testing.T) {
+func TestWebhooksAreValidated(t *testing.T) {
 	hook := func(change func(*v1beta1.WebhookSpec)) v1beta1.MCPWebhookConfigSpec {
 		webhook := v1beta1.WebhookSpec{Name: "w", URL: "https://hook.example.com"}
 		change(&webhook)
@@ -201,8 +201,8 @@ func TestValidateWebhook(t *testing.T) {
 	}
 }
 
-// TestHash: the order of keys makes no difference, any value does.
-func TestHash(t *testing.T) {
+// The order of keys makes no difference, any value does.
+func TestAHashIsOfValuesWhateverTheirOrder(t *testing.T) {
 	hash := func(text string) string {
 		h, err := configs.Hash(&v1beta1.MCPAuthzConfigSpec{Type: "cedarv1", Config: runtime.RawExtension{Raw: []byte(text)}})
 		if err != nil {

@@ -54,8 +54,7 @@ func TestEveryEventOfAnObjectWakesItsMCPServer(t *testing.T) {
 	}
 }
 
-// A namespace that is not watched holds nothing, as far as the controller knows.
-func TestUnwatchedNamespace(t *testing.T) {
+func TestAnUnwatchedNamespaceHoldsNothing(t *testing.T) {
 	watch := func(c *Config) { c.Namespaces = []string{"market"} }
 	operate(t, []runtime.Object{newServer("web")}, watch, func(t *testing.T, o *operating) {
 		pods := slices.Concat(o.caches.ProxyPods("shop", "uid"), o.caches.BackendPods("shop", "uid"), o.caches.UnplacedProxyPods(key("web")))

@@ -40,7 +40,7 @@ func carriedOut(take string) string { return request.Record{Request: request.Dig
 
 // The commands that settle a conflict name each field; one that yields keeps what is left to others already, and one
 // that asks for the same as before asks anew.
-func TestCommandsThatSettleAConflict(t *testing.T) {
+func TestCommandsThatSettleAConflictNameEachField(t *testing.T) {
 	const (
 		replicas = "deployment.apps/web:.spec.replicas"
 		image    = `deployment.apps/web:.spec.template.spec.containers[name="mcp"].image`
@@ -90,7 +90,7 @@ func TestCommandsThatSettleAConflict(t *testing.T) {
 
 // A request to take is carried out once. The same text again is no new request, and another one is made by one write: an operator need
 // not see what is between two.
-func TestCommandThatTakesOnceMore(t *testing.T) {
+func TestACommandThatTakesOnceMoreIsARequestOfItsOwn(t *testing.T) {
 	server := newServer("web")
 	const asked = "deployment.apps/web:.spec.replicas"
 	server.Annotations = map[string]string{v1beta1.AnnotationTake: asked, v1beta1.AnnotationTakeRecord: carriedOut(asked)}

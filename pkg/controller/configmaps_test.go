@@ -77,7 +77,7 @@ func configMap(name, value string) *corev1.ConfigMap {
 
 func key(name string) cache.ObjectName { return cache.NewObjectName("shop", name) }
 
-func TestConfigMapThatExists(t *testing.T) {
+func TestAConfigMapIsKnownOnceItWasRead(t *testing.T) {
 	watching(t, []runtime.Object{configMap("rules", "1")}, func(t *testing.T, w *watched) {
 		if _, known := w.Get("shop", "rules"); known {
 			t.Error("a ConfigMap that nobody uses is known")
@@ -111,7 +111,7 @@ func TestConfigMapThatExists(t *testing.T) {
 }
 
 // The absence of a ConfigMap is news as well, and so is its arrival.
-func TestConfigMapThatDoesNotExist(t *testing.T) {
+func TestTheAbsenceOfAConfigMapIsNews(t *testing.T) {
 	watching(t, nil, func(t *testing.T, w *watched) {
 		w.Use(w.ctx, key("web"), "rules")
 		w.expectWoken([]string{"web"}, "its absence was established")
@@ -123,7 +123,7 @@ func TestConfigMapThatDoesNotExist(t *testing.T) {
 	})
 }
 
-func TestConfigMapWithoutAName(t *testing.T) {
+func TestAConfigMapWithoutANameIsKnownNotToBe(t *testing.T) {
 	watching(t, nil, func(t *testing.T, w *watched) {
 		w.Use(w.ctx, key("web"), "", "")
 		w.expectWoken(nil, "no reference")
@@ -136,7 +136,7 @@ func TestConfigMapWithoutAName(t *testing.T) {
 	})
 }
 
-func TestConfigMapWithSeveralUsers(t *testing.T) {
+func TestAConfigMapWithSeveralUsersHasOneWatch(t *testing.T) {
 	watching(t, []runtime.Object{configMap("rules", "1")}, func(t *testing.T, w *watched) {
 		w.onReads("configmaps", func() error {
 			<-time.After(time.Minute) // so that the second comes before the answer
@@ -196,7 +196,7 @@ func TestConfigMapsAreSelectedByName(t *testing.T) {
 	})
 }
 
-func TestAuthzReference(t *testing.T) {
+func TestTheConfigMapOfAnAuthorizationIsFound(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec v1beta1.MCPServerSpec
 		want string
@@ -217,7 +217,7 @@ func TestAuthzReference(t *testing.T) {
 }
 
 // An MCPServer waits for the ConfigMap that it refers to, tells when there is none, and goes on when it comes.
-func TestMCPServerWithAConfigMap(t *testing.T) {
+func TestAnMCPServerWaitsForItsConfigMap(t *testing.T) {
 	server := newServer("web")
 	server.Spec.AuthzConfig = &v1beta1.AuthzConfigRef{
 		Type: v1beta1.AuthzConfigTypeConfigMap, ConfigMap: &v1beta1.ConfigMapAuthzRef{Name: "rules", Key: "authz.json"},

@@ -41,7 +41,7 @@ func TestNewConfigIsLeftForAWhile(t *testing.T) {
 }
 
 // What ToolHive's operator keeps is written in no mode but freehold, and what anybody keeps in none that says so.
-func TestConfigsOfToolHive(t *testing.T) {
+func TestConfigsOfToolHiveAreLeftAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode    configcontroller.ConfigsMode
 		touched bool
@@ -99,7 +99,7 @@ func TestConfigIsTakenOver(t *testing.T) {
 
 // Two operators on one config do not answer each other: ours stops, says so once, and with --configs=freehold begins again when
 // ToolHive's has not written for a while.
-func TestContestedConfig(t *testing.T) {
+func TestTwoOperatorsOfAConfigDoNotAnswerEachOther(t *testing.T) {
 	for _, mode := range []configcontroller.ConfigsMode{configcontroller.ConfigsAuto, configcontroller.ConfigsFreehold} {
 		t.Run(string(mode), func(t *testing.T) {
 			operate(t, []runtime.Object{newIDP()}, func(c *Config) { c.Configs = mode }, func(t *testing.T, o *operating) {
@@ -138,7 +138,7 @@ func TestContestedConfig(t *testing.T) {
 }
 
 // A conflict about a config is over when ToolHive's operator writes what Freehold computes, although Freehold writes nothing.
-func TestContestedConfigThatIsSettled(t *testing.T) {
+func TestAConflictAboutAConfigEndsWhenToolHiveAgrees(t *testing.T) {
 	operate(t, []runtime.Object{newIDP()}, keeping, func(t *testing.T, o *operating) {
 		ours := o.idp().Status
 		asToolHive(o.apiServer, "idp", "status", func(c *v1beta1.MCPOIDCConfig) { c.Status.ConfigHash = "theirs" })
@@ -157,7 +157,7 @@ func TestContestedConfigThatIsSettled(t *testing.T) {
 }
 
 // Another manager that holds a part of the status at another value is left it; the rest is written, and no request repeats.
-func TestContestedStatus(t *testing.T) {
+func TestTheContestedPartOfAStatusIsLeft(t *testing.T) {
 	operate(t, []runtime.Object{newIDP()}, keeping, func(t *testing.T, o *operating) {
 		o.took()
 		change(o.apiServer, "idp", func(c *v1beta1.MCPOIDCConfig) { c.Status.ConfigHash = "mine" })

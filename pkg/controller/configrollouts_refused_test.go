@@ -45,7 +45,7 @@ func (o *operating) changeIssuer(generation int64, address string) {
 }
 
 // A conflict about something else makes no room for another rollout while the proxy is being replaced, and keeps no slot after it.
-func TestConfigRolloutOfAnMCPServerInConflict(t *testing.T) {
+func TestAConflictMakesNoRoomForAnotherRollout(t *testing.T) {
 	threeOfOneIssuer(t, func(t *testing.T, o *operating, names []string) {
 		for _, name := range names {
 			changeAs(o.apiServer, "", "helm", name, func(set *appsv1.StatefulSet) { set.Spec.Template.Spec.Containers[0].Image = "evil" })
@@ -70,7 +70,7 @@ func TestConfigRolloutOfAnMCPServerInConflict(t *testing.T) {
 
 // MCPServers whose Deployments the API server refuses report that. They neither keep others from their turn nor pass a turn round among
 // themselves, and when the refusal is over they are rolled out one after the other.
-func TestConfigRolloutsThatAreRefused(t *testing.T) {
+func TestRefusedRolloutsKeepNoOthersFromTheirTurn(t *testing.T) {
 	threeOfOneIssuer(t, func(t *testing.T, o *operating, names []string) {
 		var allowed atomic.Bool
 		o.before.set(func(w write) error {
@@ -126,7 +126,7 @@ func TestConfigRolloutsThatAreRefused(t *testing.T) {
 }
 
 // A wait after a refused ConfigMap does not begin anew because another proxy had the turn when it was over.
-func TestConfigMapOfARolloutThatIsRefused(t *testing.T) {
+func TestTheWaitForARefusedConfigMapDoesNotBeginAnew(t *testing.T) {
 	threeOfOneIssuer(t, func(t *testing.T, o *operating, _ []string) {
 		var attempts, allowed atomic.Int32
 		o.before.set(func(w write) error {
@@ -158,7 +158,7 @@ func TestConfigMapOfARolloutThatIsRefused(t *testing.T) {
 }
 
 // What an author edits is not held back because an object that the MCPServer refers to has changed earlier, without any effect.
-func TestEditAfterAReferenceThatChangedNothing(t *testing.T) {
+func TestAReferenceThatChangedNothingHoldsBackNoEdit(t *testing.T) {
 	threeOfOneIssuer(t, func(t *testing.T, o *operating, names []string) {
 		change(o.apiServer, "corp", func(c *v1beta1.MCPOIDCConfig) {
 			c.Generation, c.Spec.Inline.ProtectedResourceAllowPrivateIP = 2, true // No proxy reads it.

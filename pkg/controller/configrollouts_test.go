@@ -78,7 +78,7 @@ func TestConfigRolloutsArePaced(t *testing.T) {
 }
 
 // A change of a Secret's name is in no RunConfig, and replaces the proxy, in its turn.
-func TestConfigRolloutOfEnvironment(t *testing.T) {
+func TestAChangeOfTheEnvironmentReplacesTheProxyInItsTurn(t *testing.T) {
 	operate(t, []runtime.Object{authenticated("web"), issuer("https://idp.example.com")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		o.took()
@@ -215,7 +215,7 @@ func TestConfigRolloutsPassTheDeletedBy(t *testing.T) {
 }
 
 // A Deployment that is to have no pods gives its turn away as soon as its controller has seen the template.
-func TestConfigRolloutOfNoPods(t *testing.T) {
+func TestARolloutOfNoPodsGivesItsTurnAway(t *testing.T) {
 	names := []string{"a", "b"}
 	objects := []runtime.Object{issuer("https://idp.example.com")}
 	for _, name := range names {
@@ -244,7 +244,7 @@ func TestConfigRolloutOfNoPods(t *testing.T) {
 }
 
 // A rollout keeps its turn for as long as pods go on being replaced, however long all of them take.
-func TestConfigRolloutThatTakesLong(t *testing.T) {
+func TestARolloutThatTakesLongKeepsItsTurn(t *testing.T) {
 	names := []string{"a", "b"}
 	objects := []runtime.Object{issuer("https://idp.example.com")}
 	for _, name := range names {

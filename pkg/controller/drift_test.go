@@ -89,7 +89,7 @@ func TestDriftBehindTheRecordIsMended(t *testing.T) {
 }
 
 // Who updates under one of our own names is named as what it is, and what it holds can be taken.
-func TestUpdateUnderAnOwnName(t *testing.T) {
+func TestAnUpdateUnderAnOwnNameIsNamedAndTaken(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		updateAs(o.apiServer, managers.Backend, "web", func(set *appsv1.StatefulSet) { set.Spec.Template.Spec.Containers[0].Image = "theirs" })
@@ -146,9 +146,9 @@ func TestRecordIsRepaired(t *testing.T) {
 	}
 }
 
-// TestInterruptedHandback: what a handback has left with the plugin, at values of ToolHive's, is taken back by an operator that is
-// started instead of another run of the plugin.
-func TestInterruptedHandback(t *testing.T) {
+// What a handback has left with the plugin, at values of ToolHive's, is taken back by an operator that is started instead of another run of
+// the plugin.
+func TestAnInterruptedHandbackIsTakenBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newAPIServer(t, newServer("web"))
 		o := start(t, s, nil)

@@ -43,7 +43,7 @@ func forbidden(resource string) error {
 
 // A namespace that the operator may not read does not keep it from working in the others. It writes nothing there until it has read
 // the children that there may be, and works there as soon as it has.
-func TestNamespaceThatCannotBeRead(t *testing.T) {
+func TestANamespaceThatCannotBeReadHoldsUpNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		elsewhere := newServer("web")
 		elsewhere.Namespace, elsewhere.UID = "market", "elsewhere"
@@ -73,7 +73,7 @@ func TestNamespaceThatCannotBeRead(t *testing.T) {
 }
 
 // What is reported of a group depends on the MCPServers of its namespace: nothing is, before these have been read.
-func TestGroupOfANamespaceThatCannotBeRead(t *testing.T) {
+func TestNothingIsReportedOfAGroupBeforeItsNamespaceIsRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		member, group := inGroup(newServer("web"), "team"), newGroup("team")
 		member.Namespace, group.Namespace = "market", "market"
@@ -118,7 +118,7 @@ func (o *operating) expectFailing(why string, want ...FailingWatch) (lasts time.
 
 // Rights that are lost while the operator runs are noticed when its watches end. The time grows with each attempt that fails, and only
 // then, since the next one may have succeeded.
-func TestRightsLostAtRunTime(t *testing.T) {
+func TestRightsLostAtRunTimeAreNoticed(t *testing.T) {
 	for name, lost := range map[string][]string{"list and watch": {"list", "watch"}, "watch": {"watch"}} {
 		t.Run(name, func(t *testing.T) {
 			operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
@@ -152,7 +152,7 @@ func TestRightsLostAtRunTime(t *testing.T) {
 }
 
 // A kind that cannot be read at the start fails from the first attempt on, until the caches are filled.
-func TestRightsMissingAtTheStart(t *testing.T) {
+func TestRightsMissingAtTheStartAreNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newAPIServer(t, newServer("web"))
 		allow := s.forbidReads("market")
@@ -178,7 +178,7 @@ func TestRightsMissingAtTheStart(t *testing.T) {
 }
 
 // An API server that cannot fill its watch cache answers 429 to every watch, of which client-go tells nobody.
-func TestKindThatIsNeverListed(t *testing.T) {
+func TestAKindThatIsNeverListedIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newAPIServer(t, newServer("web"))
 		var mended atomic.Bool
@@ -204,7 +204,7 @@ func TestKindThatIsNeverListed(t *testing.T) {
 
 // A reflector that waits to try again does not look whether it is to end. The lease is held until Run returns, and the others' namespaces
 // wait for the next leader.
-func TestEndBesideANamespaceThatIsNeverListed(t *testing.T) {
+func TestTheEndDoesNotWaitForANamespaceThatIsNeverListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newAPIServer(t, newServer("web"))
 		s.arriving.set(func(r *apiserver.Request) error {

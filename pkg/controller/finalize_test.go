@@ -175,7 +175,7 @@ func TestDeletionThatOrphansLeavesChildren(t *testing.T) {
 
 // An MCPServer that is deleted after its children: those without a reference are ours to delete, and the finalizer
 // stays until the garbage collector has had the others.
-func TestDeletionInTheForeground(t *testing.T) {
+func TestDeletionInTheForegroundWaitsForTheGarbageCollector(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(_ *testing.T, o *operating) {
 		o.becomeReady("web")
 		o.before.set(func(w write) error {
@@ -234,7 +234,7 @@ func TestDeletionWaitsForItsChildren(t *testing.T) {
 }
 
 // Without the finalizer nothing is made that could be left behind, and the status tells why.
-func TestNoFinalizerNoChildren(t *testing.T) {
+func TestWithoutTheFinalizerNoChildIsMade(t *testing.T) {
 	operate(t, nil, nil, func(t *testing.T, o *operating) {
 		o.before.set(func(w write) error {
 			if w.manager == "freehold-finalizer" {

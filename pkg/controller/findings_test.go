@@ -29,8 +29,7 @@ func refusalOf(class apply.Class) apply.Refusal {
 	return apply.Refusal{Class: class, Writer: managers.Proxy, Object: webDeployment, Reason: "why"}
 }
 
-// Every class of refusal has a reason of its own.
-func TestRefusalReasons(t *testing.T) {
+func TestEveryClassOfRefusalHasAReasonOfItsOwn(t *testing.T) {
 	classes := map[string]apply.Class{}
 	for _, class := range apply.Classes() {
 		reason := refusalReasons[class]
@@ -120,7 +119,7 @@ func TestConflictsAreDescribed(t *testing.T) {
 	}
 }
 
-func TestNoticesAndProblems(t *testing.T) {
+func TestANoticeIsTrueAndAProblemFalse(t *testing.T) {
 	problems := []render.Problem{
 		{Condition: v1beta1.ConditionSpecValid, Reason: "A", Message: "a"},
 		{Condition: v1beta1.ConditionGroupRefValidated, Reason: "B", Message: "b"},
@@ -156,7 +155,7 @@ func TestLeavingIsOfferedWhereItSettlesTheConflict(t *testing.T) {
 }
 
 // A field that is to go has no other value: the message says so, and so does the way to agree.
-func TestConflictAboutAFieldToRemove(t *testing.T) {
+func TestAConflictAboutAFieldToRemoveSaysSo(t *testing.T) {
 	const path = ".spec.template.spec.serviceAccount"
 	for removed, want := range map[bool][]string{
 		true:  {"freehold-backend removes it.", "Or remove the field."},
@@ -177,7 +176,7 @@ func TestConflictAboutAFieldToRemove(t *testing.T) {
 }
 
 // Of the fields to remove, those of a rolling update are known to be absent from the cache; the others are not.
-func TestFieldsToRemoveThatMayBeThere(t *testing.T) {
+func TestFieldsToRemoveAreThoseThatMayBeThere(t *testing.T) {
 	const account, settings = ".spec.template.spec.serviceAccount", render.RollingUpdatePath
 	intent := render.Intent{Unset: []string{settings, account}}
 	rolling, onDelete := &workload.StatefulSet{}, &workload.StatefulSet{}

@@ -42,7 +42,7 @@ func TestGroupIsReadyWithoutVirtualServers(t *testing.T) {
 }
 
 // While the API server does not list a kind that has members, the status says so, and keeps those of the kind that were known last.
-func TestGroupWhoseMembersCannotBeListed(t *testing.T) {
+func TestAGroupKeepsMembersThatCannotBeListed(t *testing.T) {
 	client, with := counting(other("MCPServerEntry", "aside", map[string]any{"groupRef": ref("team")}))
 	var fails atomic.Bool
 	client.PrependReactor("list", "mcpserverentries", func(clienttesting.Action) (bool, runtime.Object, error) {

@@ -33,7 +33,7 @@ func (o *operating) expectHashInUse(name, inUse string) {
 
 // The hash in the status is of the configuration that the proxy has, also in the passes that have nothing to do while the conflict
 // stands that keeps the Deployment from being written.
-func TestHashWhileTheDeploymentIsWithheld(t *testing.T) {
+func TestTheHashIsThatOfTheProxyWhileItsDeploymentIsWithheld(t *testing.T) {
 	threeOfOneIssuer(t, func(_ *testing.T, o *operating, _ []string) {
 		inUse := o.server("a").Status.OIDCConfigHash
 		change(o.apiServer, "a", func(d *appsv1.Deployment) { d.Labels["app"] = "theirs" })
@@ -44,7 +44,7 @@ func TestHashWhileTheDeploymentIsWithheld(t *testing.T) {
 
 // Neither is a hash that of a configuration that the proxy does not have because another reference holds it, or because Freehold may not
 // set its finalizer. Then what is wanted does not serve either.
-func TestHashWhileTheProxyIsHeld(t *testing.T) {
+func TestTheHashIsThatOfTheProxyWhileItIsHeld(t *testing.T) {
 	for what, hold := range map[string]func(o *operating){
 		"another reference": func(o *operating) { remove[*v1beta1.MCPTelemetryConfig](o.apiServer, "traces") },
 		"the finalizer": func(o *operating) {

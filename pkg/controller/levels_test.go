@@ -24,7 +24,7 @@ import (
 )
 
 // An edit of a client counts as one, and a controller's report in a status does not.
-func TestIsEdited(t *testing.T) {
+func TestOnlyAnEditOfAClientCountsAsOne(t *testing.T) {
 	child := func(generation int64, version string) metav1.Object {
 		return &metav1.ObjectMeta{Generation: generation, ResourceVersion: version}
 	}

@@ -133,7 +133,7 @@ func TestPodsAreFoundWithoutTheirName(t *testing.T) {
 }
 
 // The caches of two kinds are filled independently. A pod that is known before its ReplicaSet counts as soon as that is known.
-func TestPodBeforeItsReplicaSet(t *testing.T) {
+func TestAPodBeforeItsReplicaSetCountsLater(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		backendReady(o.apiServer, "web")
 		o.addBackendPod(o.server("web"), "first")

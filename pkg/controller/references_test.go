@@ -165,7 +165,7 @@ func TestRoleStaysWithAHeldProxy(t *testing.T) {
 }
 
 // A cluster that does not serve a kind, or does not let the operator list it, keeps the proxies alone that need it.
-func TestKindsThatAreNotThere(t *testing.T) {
+func TestAKindThatIsNotThereHoldsOnlyTheProxiesThatNeedIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer       error
 		reason, text string
@@ -218,7 +218,7 @@ func TestKindsThatAreNotThere(t *testing.T) {
 }
 
 // Answers that say nothing about the kind change nothing for MCPServers that serve, unless they last: the reflector lists again.
-func TestKindThatFailsForAMoment(t *testing.T) {
+func TestAKindThatFailsForAMomentChangesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newAPIServer(t, authenticated("web"), issuer("https://idp.example.com"))
 		o := start(t, s, nil)
@@ -250,7 +250,7 @@ func TestKindThatFailsForAMoment(t *testing.T) {
 }
 
 // A child that tells of a newer state of a reference is not written over, until one read shows that there is no such state.
-func TestForgedReferences(t *testing.T) {
+func TestForgedReferencesAreWrittenOverAfterOneRead(t *testing.T) {
 	operate(t, []runtime.Object{authenticated("web"), issuer("https://idp.example.com")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		o.reads()

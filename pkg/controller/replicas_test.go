@@ -305,7 +305,7 @@ func TestStdioIsHeldAtOnePod(t *testing.T) {
 }
 
 // What the spec asks for beyond one pod is reported once, with who scales it beyond that, and the report does not grow.
-func TestStdioThatIsToHaveMorePods(t *testing.T) {
+func TestMorePodsOfStdioAreReportedOnce(t *testing.T) {
 	for name, w := range workloads {
 		t.Run(name, func(t *testing.T) {
 			server := newServer("web")

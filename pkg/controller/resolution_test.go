@@ -41,7 +41,7 @@ func asking(take, yield string, before ...metav1.Condition) *v1beta1.MCPServer {
 	return server
 }
 
-func TestWhatIsYieldable(t *testing.T) {
+func TestWhatIdentifiesOrProtectsIsNotYieldable(t *testing.T) {
 	object := func(kind, name string) apply.ObjectRef {
 		for _, gk := range inventory.Kinds() {
 			if gk.Kind == kind {
@@ -124,7 +124,7 @@ func recorded(take, took string, from []ownership.Owner, before ...metav1.Condit
 	return server
 }
 
-func TestFindingsAboutRequests(t *testing.T) {
+func TestEachRequestHasItsAnswer(t *testing.T) {
 	before := func(conditionType, message string) metav1.Condition {
 		return metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: "Before", Message: message}
 	}
@@ -292,7 +292,7 @@ func (o *operating) backendImage() string {
 }
 
 // What was taken is ours again; it is taken once, and who takes it back meets no resistance but the conflict.
-func TestTakeAnnotation(t *testing.T) {
+func TestWhatIsToBeTakenIsTakenOnce(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		seize(t, o, "evil")
@@ -338,7 +338,7 @@ func TestTakeAnnotation(t *testing.T) {
 }
 
 // A write that loses a race between two that take something does not end the request: the rest is taken too.
-func TestTakeThatLosesARace(t *testing.T) {
+func TestATakeThatLosesARaceGoesOn(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		proxy := appsv1ac.Deployment("web", "shop").WithSpec(appsv1ac.DeploymentSpec().WithTemplate(corev1ac.PodTemplateSpec().
@@ -375,7 +375,7 @@ func TestTakeThatLosesARace(t *testing.T) {
 }
 
 // What is left to others stays as it is, costs nothing, and is ours again when it is not left any more.
-func TestYieldAnnotation(t *testing.T) {
+func TestWhatIsLeftToOthersStaysAsItIs(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		o.annotate("web", v1beta1.AnnotationYield, mcpImage)

@@ -133,7 +133,7 @@ func TestAnOperatorDoesNotAnswerItsSuccessor(t *testing.T) {
 }
 
 // That the API server does not list the MCPServer is reported as what it is, and not as another client's doing.
-func TestSelectedMCPServerThatCannotBeListed(t *testing.T) {
+func TestAnMCPServerThatCannotBeListedIsReportedAsSuch(t *testing.T) {
 	for reason, answer := range map[string]error{
 		v1beta1.ReasonForbidden: apierrors.NewForbidden(schema.GroupResource{Resource: "mcpservers"}, "", errors.New("not now")),
 		v1beta1.ReasonRetrying:  apierrors.NewServiceUnavailable("not now"),
@@ -174,7 +174,7 @@ func (o *operating) tempt() {
 }
 
 // With a selector, what MCPServers refer to is left to another operator unless the user says so.
-func TestConfigsOfShards(t *testing.T) {
+func TestAShardLeavesConfigsToAnotherOperator(t *testing.T) {
 	for mode, want := range map[configcontroller.ConfigsMode]configcontroller.ConfigsMode{"": configcontroller.ConfigsToolHive, configcontroller.ConfigsAuto: configcontroller.ConfigsToolHive, configcontroller.ConfigsFreehold: configcontroller.ConfigsFreehold} {
 		s := newAPIServer(t)
 		c, err := New(Config{Core: s.core, Servers: s.servers, Configs: mode, Selector: labels.Nothing()})

@@ -52,7 +52,7 @@ func pathOf(t *testing.T, text string) fieldpath.Path {
 	return path
 }
 
-func TestSelectorOfFields(t *testing.T) {
+func TestASelectorOfAFieldSelectsWhatIsBelow(t *testing.T) {
 	for name, test := range map[string]struct {
 		entry, path string
 		want        bool
@@ -81,7 +81,7 @@ func TestSelectorOfFields(t *testing.T) {
 	}
 }
 
-func TestSelectorOfOwners(t *testing.T) {
+func TestASelectorOfOwnersMatchesWholeNames(t *testing.T) {
 	helm := ownership.Owner{Manager: "helm"}
 	for entry, want := range map[string]bool{
 		"helm":                         true,

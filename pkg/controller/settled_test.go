@@ -176,7 +176,7 @@ func TestRestIsRememberedWhenNothingIsLeft(t *testing.T) {
 }
 
 // A read that shows the backend ready, which the cache did not show when the pass began, does not make the proxy wait for ever.
-func TestBackendThatGetsReadyDuringAPass(t *testing.T) {
+func TestABackendThatGetsReadyDuringAPassIsNotMissed(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.arriving.set(func(r *apiserver.Request) error {
 			if r.Verb == "get" && r.Kind.Resource == "statefulsets" {

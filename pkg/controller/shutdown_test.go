@@ -77,7 +77,7 @@ func TestShutdownBreaksOffWhatHasNoAnswer(t *testing.T) {
 	})
 }
 
-func TestShutdownBeforeTheCachesAreFilled(t *testing.T) {
+func TestShutdownDoesNotWaitForTheCaches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newAPIServer(t, newServer("web"))
 		s.onReads("configmaps", func() error { return fmt.Errorf("not allowed") })
@@ -92,7 +92,7 @@ func TestShutdownBeforeTheCachesAreFilled(t *testing.T) {
 	})
 }
 
-func TestShutdownBeforeTheStart(t *testing.T) {
+func TestShutdownBeforeTheStartLeavesNothingToDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newAPIServer(t, newServer("web"))
 		c, err := New(Config{Core: s.core, Servers: s.servers})

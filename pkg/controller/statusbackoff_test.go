@@ -28,7 +28,7 @@ func (o *operating) overwriteStatus(message string) {
 
 // Two processes of the operator that see different things, one of them an old view, write the same status by turns. That is no
 // hot loop: each writes at once what is new, and what another one has overwritten after waits that grow.
-func TestStatusThatATwinOverwrites(t *testing.T) {
+func TestAStatusThatATwinOverwritesIsNoHotLoop(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		o.took()

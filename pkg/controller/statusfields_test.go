@@ -150,7 +150,7 @@ func TestSharedMessageIsNoConflict(t *testing.T) {
 
 // Of a condition whose status somebody else holds everything is left to them; of one with another's message the status
 // follows all the same.
-func TestHeldConditions(t *testing.T) {
+func TestAHeldConditionIsLeftOrFollows(t *testing.T) {
 	set := func(edit func(c *metav1.Condition)) func(*v1beta1.MCPServerStatus) {
 		return func(status *v1beta1.MCPServerStatus) {
 			edit(meta.FindStatusCondition(status.Conditions, v1beta1.ConditionReady))
@@ -194,7 +194,7 @@ func TestHeldConditions(t *testing.T) {
 
 // A condition that is wanted no more, but that somebody else has applied, is told, and goes when it is taken. One of which
 // somebody else has only changed a part just goes.
-func TestHeldConditionThatIsUnwanted(t *testing.T) {
+func TestAHeldConditionThatIsUnwantedIsToldOrGoes(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		o.annotate("web", v1beta1.AnnotationTake, "nobody")
@@ -262,7 +262,7 @@ func TestHeldFieldsOwnedIsToldInStalled(t *testing.T) {
 }
 
 // A field of the status is taken by one edit of managedFields, once. Who sets it again meets no resistance.
-func TestTakeOfTheStatus(t *testing.T) {
+func TestAFieldOfTheStatusIsTakenOnce(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		o.patchStatus("web", "kubectl-patch", setMessage("mine"))

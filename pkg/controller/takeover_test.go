@@ -308,7 +308,7 @@ func gone(attached bool) []runtime.Object {
 
 // ToolHive's StatefulSet has no owner, and goes with the MCPServer all the same; unless the children were asked to stay
 // behind, which those show that have lost their reference.
-func TestDeletionOfWhatToolHiveMade(t *testing.T) {
+func TestDeletionTakesWhatToolHiveMade(t *testing.T) {
 	for why, c := range map[string]struct {
 		objects []runtime.Object
 		stays   bool
@@ -330,7 +330,7 @@ func TestDeletionOfWhatToolHiveMade(t *testing.T) {
 
 // What ToolHive's operator writes to a child that Freehold has taken over is reported although Freehold wants no other value of it, as
 // such an MCPServer's status stays ToolHive's; and the command in the message ends that.
-func TestToolHiveWritesWithoutAConflict(t *testing.T) {
+func TestWritesOfToolHiveAreReportedWithoutAConflict(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		o.events.heard()

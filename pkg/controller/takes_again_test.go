@@ -18,7 +18,7 @@ import (
 )
 
 // A request that is made again before its withdrawal could be written down is another request.
-func TestRequestThatIsMadeAgainAtOnce(t *testing.T) {
+func TestARequestThatIsMadeAgainAtOnceIsAnotherOne(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		seize(t, o, "evil")

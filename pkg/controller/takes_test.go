@@ -38,8 +38,7 @@ func (o *operating) imageTaken() {
 	}
 }
 
-// A take whose answers are lost is told as what it was.
-func TestTakeWithoutAnAnswer(t *testing.T) {
+func TestATakeWithoutAnAnswerIsToldAsWhatItWas(t *testing.T) {
 	for _, lost := range []string{applyRequests, editBackend, applyBackend, applyStatus} {
 		t.Run(lost, func(t *testing.T) {
 			operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
@@ -74,7 +73,7 @@ func TestTakeWithoutAnAnswer(t *testing.T) {
 }
 
 // A take is carried out once although the Deployment still waits for its backend, and so can tell nothing yet.
-func TestTakeWhileTheDeploymentWaits(t *testing.T) {
+func TestATakeIsCarriedOutOnceWhileTheDeploymentWaits(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		seize(t, o, "evil")
 		o.rest()
@@ -101,7 +100,7 @@ func TestTakeWhileTheDeploymentWaits(t *testing.T) {
 }
 
 // Who ends between any two requests of a take leaves it to the next, who carries out what is left of it and no more.
-func TestTakeOverARestart(t *testing.T) {
+func TestATakeGoesOnAfterARestart(t *testing.T) {
 	for _, last := range []string{applyRequests, editBackend, applyBackend, applyStatus} {
 		t.Run(last, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -207,7 +206,7 @@ func TestTakeDoesNotDependOnTheStatus(t *testing.T) {
 }
 
 // A record costs one write for a request and one for its withdrawal, and takes its place in front of what it is about.
-func TestRecordOfARequest(t *testing.T) {
+func TestARequestCostsOneRecordAndSoDoesItsWithdrawal(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		o.annotate("web", v1beta1.AnnotationTake, "helm")
@@ -235,7 +234,7 @@ func TestRecordOfARequest(t *testing.T) {
 }
 
 // 140 contested variables, a long take and a long yield neither freeze the status nor are carried out twice.
-func TestLongRequestsAndMessages(t *testing.T) {
+func TestLongRequestsAreCarriedOutOnceAndFreezeNothing(t *testing.T) {
 	const count = 140
 	server := newServer("web")
 	for i := range count {
@@ -299,8 +298,7 @@ func TestLongRequestsAndMessages(t *testing.T) {
 	})
 }
 
-// Ten thousand entries are read up to the bound, and the rest is refused and told.
-func TestTooManyEntries(t *testing.T) {
+func TestEntriesBeyondTheBoundAreRefusedAndTold(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		var many []string

@@ -33,8 +33,7 @@ func (o *operating) failServices() {
 	})
 }
 
-// A write of another child that fails for good does not hold up a request to take.
-func TestTakeWhileAnotherWriteFails(t *testing.T) {
+func TestAnotherWriteThatFailsHoldsUpNoTake(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		seize(t, o, "evil")
@@ -50,7 +49,7 @@ func TestTakeWhileAnotherWriteFails(t *testing.T) {
 }
 
 // As long as an object cannot be written, a request that matches no known conflict is neither refused nor forgotten.
-func TestTakeOfNothingKnownWhileAnotherWriteFails(t *testing.T) {
+func TestATakeOfNothingKnownStaysOpenWhileAnotherWriteFails(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		o.failServices()
@@ -105,7 +104,7 @@ func (o *operating) expectCondition(when, conditionType string, want metav1.Cond
 }
 
 // A withdrawal ends the record although another manager owns it as well, as after a restore from a backup.
-func TestWithdrawalOfASharedRecord(t *testing.T) {
+func TestAWithdrawalEndsASharedRecord(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		o.annotate("web", v1beta1.AnnotationTake, "helm")
@@ -147,7 +146,7 @@ func (o *operating) takeAfterOutage(edit string, answer error, take string) {
 }
 
 // As long as the transfer itself is refused, the request is reported as not carried out.
-func TestTakeThatFailsForLong(t *testing.T) {
+func TestATakeThatFailsForLongIsReported(t *testing.T) {
 	for name, answer := range unmade() {
 		t.Run(name, func(t *testing.T) {
 			operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
@@ -164,7 +163,7 @@ func TestTakeThatFailsForLong(t *testing.T) {
 const takePhase = "mcpserver.toolhive.stacklok.dev/web:.status.phase"
 
 // The same of a field of the status, whose other fields are written meanwhile.
-func TestTakeOfStatusThatFailsForLong(t *testing.T) {
+func TestATakeOfTheStatusThatFailsForLongIsReported(t *testing.T) {
 	for name, answer := range unmade() {
 		t.Run(name, func(t *testing.T) {
 			operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
@@ -183,7 +182,7 @@ func TestTakeOfStatusThatFailsForLong(t *testing.T) {
 
 // A manager that writes again before its fields could be taken has made another claim, which the request is not about. That is
 // reported, also by the next operator, until the author asks again.
-func TestTakeOfWhatIsClaimedAgain(t *testing.T) {
+func TestATakeIsNotAboutWhatIsClaimedAgain(t *testing.T) {
 	for name, test := range map[string]struct {
 		edit, take string
 		claim      func(t *testing.T, o *operating, again bool)
@@ -246,8 +245,7 @@ func TestTakeOfWhatIsClaimedAgain(t *testing.T) {
 	}
 }
 
-// Fields that Freehold cannot give up are not reported as left to others.
-func TestYieldThatFailsForLong(t *testing.T) {
+func TestAYieldThatFailsForLongIsNotReportedAsDone(t *testing.T) {
 	for name, answer := range unmade() {
 		t.Run(name, func(t *testing.T) {
 			operate(t, []runtime.Object{newServer("web")}, nil, func(_ *testing.T, o *operating) {
@@ -266,8 +264,7 @@ func TestYieldThatFailsForLong(t *testing.T) {
 	}
 }
 
-// Fields that are left to others are reported although the write of another child fails.
-func TestYieldWhileAnotherWriteFails(t *testing.T) {
+func TestAYieldIsReportedWhileAnotherWriteFails(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		o.failServices()
@@ -282,7 +279,7 @@ func TestYieldWhileAnotherWriteFails(t *testing.T) {
 
 // A request to take, or to leave to others, what the proxy's writer has set stands while the proxy waits for a usable reference. It is
 // carried out afterwards, whether the process has known of the conflict or has been started meanwhile.
-func TestTakeWhileAReferenceIsBroken(t *testing.T) {
+func TestATakeStandsWhileAReferenceIsBroken(t *testing.T) {
 	for name, restarts := range map[string]bool{"a known conflict": false, "after a restart": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -316,7 +313,7 @@ func TestTakeWhileAReferenceIsBroken(t *testing.T) {
 	}
 }
 
-func TestYieldWhileAReferenceIsBroken(t *testing.T) {
+func TestAYieldStandsWhileAReferenceIsBroken(t *testing.T) {
 	operate(t, []runtime.Object{authenticated("web"), issuer("https://idp.example.com")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		o.seizeLabel("web")

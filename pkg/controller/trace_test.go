@@ -140,7 +140,7 @@ func TestEachRequestHasASpanBelowItsPass(t *testing.T) {
 }
 
 // The span of the pass has a refusal that Freehold decides without a request, and the read that found the object has a span of its own.
-func TestTraceOfAForeignObject(t *testing.T) {
+func TestTheSpanOfAPassHasTheRefusalOfAForeignObject(t *testing.T) {
 	spans := newTraces()
 	foreign := &corev1.Service{}
 	foreign.Name, foreign.Namespace = "mcp-web-proxy", "shop"

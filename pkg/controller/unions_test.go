@@ -20,7 +20,7 @@ import (
 
 // What another manager has given an alternative, such as a variable another source, is a conflict about the whole, which either command
 // in the message ends. The API server would refuse what Freehold sends as invalid.
-func TestAnotherAlternative(t *testing.T) {
+func TestAnotherAlternativeIsAConflictAboutTheWhole(t *testing.T) {
 	variable := func(pod *corev1.PodSpec, name string) *corev1.EnvVar {
 		env := pod.Containers[0].Env
 		return &env[slices.IndexFunc(env, func(e corev1.EnvVar) bool { return e.Name == name })]

@@ -57,7 +57,7 @@ func TestLostLabelComesBack(t *testing.T) {
 
 // A child without the label that is being deleted, and is kept by another client's finalizer, is reported as one that has the label, and
 // created again when it has gone.
-func TestChildWithoutALabelThatIsKept(t *testing.T) {
+func TestAChildWithoutALabelThatIsKeptIsReported(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		o.took()
@@ -154,7 +154,7 @@ func TestRepeatedRefusalOfACreationIsLookedAtOnce(t *testing.T) {
 
 // What ToolHive may have made without labels has to be known before anything is taken over. As long as it cannot be read, that is
 // tried after waits that grow, and a condition says so.
-func TestTakeoverOfWhatCannotBeRead(t *testing.T) {
+func TestATakeoverWaitsForWhatCannotBeRead(t *testing.T) {
 	for name, answer := range map[string]error{
 		"unavailable": apierrors.NewServiceUnavailable("later"),
 		// That is no answer about the object.
@@ -357,7 +357,7 @@ func TestNamesOfEarlierContentAreForgotten(t *testing.T) {
 }
 
 // ToolHive's rights have no labels. They are taken over like the rest, in the same order, and labelled.
-func TestTakeoverOfWhatHasNoLabels(t *testing.T) {
+func TestATakeoverLabelsWhatHasNoLabels(t *testing.T) {
 	objects := byToolHive("web", "5")
 	owner := metav1.OwnerReference{
 		APIVersion: v1beta1.SchemeGroupVersion.String(), Kind: v1beta1.MCPServerKind, Name: "web", UID: objects[0].(*v1beta1.MCPServer).UID, Controller: new(true),

@@ -20,7 +20,7 @@ import (
 
 // What MCPServers refer to is not seen to change while its kind cannot be read any more, and nothing else tells of that: they go on
 // with what was read before.
-func TestRightsToWhatIsReferredToLostAtRunTime(t *testing.T) {
+func TestRightsToReferencesLostAtRunTimeAreNoticed(t *testing.T) {
 	operate(t, []runtime.Object{authenticated("web"), issuer("https://idp.example.com")}, nil, func(t *testing.T, o *operating) {
 		var allowed atomic.Bool
 		o.onReads("mcpoidcconfigs", func() error {
@@ -42,7 +42,7 @@ func TestRightsToWhatIsReferredToLostAtRunTime(t *testing.T) {
 }
 
 // A kind that is removed has no objects, which is no failure.
-func TestKindThatIsRemoved(t *testing.T) {
+func TestAKindThatIsRemovedIsNoFailure(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(_ *testing.T, o *operating) {
 		o.unserved.Store("mcpoidcconfigs")
 		o.onReads("mcpoidcconfigs", pageNotFound)
@@ -58,7 +58,7 @@ func pageNotFound() error {
 }
 
 // An API server that says "404 page not found" of a kind, and in its documents that it serves it, fails to list it.
-func TestKindThatIsServedAndNotFound(t *testing.T) {
+func TestAKindThatIsServedAndNotFoundFailsToBeListed(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(_ *testing.T, o *operating) {
 		o.onReads("mcpoidcconfigs", pageNotFound)
 		o.api.CutWatches()
@@ -68,7 +68,7 @@ func TestKindThatIsServedAndNotFound(t *testing.T) {
 }
 
 // An MCPServer is not worked on before the ConfigMap that it names has been read, so its status does not say what it waits for.
-func TestConfigMapThatCannotBeRead(t *testing.T) {
+func TestAnMCPServerWaitsForAConfigMapThatCannotBeRead(t *testing.T) {
 	server := newServer("web")
 	server.Spec.AuthzConfig = &v1beta1.AuthzConfigRef{
 		Type: v1beta1.AuthzConfigTypeConfigMap, ConfigMap: &v1beta1.ConfigMapAuthzRef{Name: "rules", Key: "authz.json"},

@@ -90,7 +90,7 @@ func (o *operating) seizeLabel(name string) (giveBack func()) {
 
 // A conflict stands, and is reported, while its writer makes no attempt because the proxy waits for a usable reference. It is forgotten
 // when it may have ended.
-func TestConflictOfAProxyThatIsHeld(t *testing.T) {
+func TestAConflictStandsWhileItsProxyIsHeld(t *testing.T) {
 	operate(t, []runtime.Object{authenticated("web"), issuer("https://idp.example.com")}, nil, func(_ *testing.T, o *operating) {
 		o.becomeReady("web")
 		giveBack := o.seizeLabel("web")
@@ -112,7 +112,7 @@ func TestConflictOfAProxyThatIsHeld(t *testing.T) {
 }
 
 // Neither is a conflict forgotten about an object that the proxy reads, and that is not written while the proxy is held.
-func TestConflictOfAConfigMapOfAProxyThatIsHeld(t *testing.T) {
+func TestAConflictAboutAConfigMapStandsWhileItsProxyIsHeld(t *testing.T) {
 	server := authenticated("web")
 	withPolicies(permitAll)(server)
 	operate(t, []runtime.Object{server, issuer("https://idp.example.com")}, nil, func(_ *testing.T, o *operating) {
@@ -142,7 +142,7 @@ func TestConflictOfAConfigMapOfAProxyThatIsHeld(t *testing.T) {
 }
 
 // An operator that starts while the proxy is held makes no attempt that could find the conflict, and has nothing new to report.
-func TestConflictFromBeforeARestart(t *testing.T) {
+func TestAConflictFromBeforeARestartIsNoNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newAPIServer(t, authenticated("web"), issuer("https://idp.example.com"))
 		o := start(t, s, nil)
@@ -171,7 +171,7 @@ func TestConflictFromBeforeARestart(t *testing.T) {
 }
 
 // A conflict that is over is reported no more, although this operator cannot know whether there are others: what it writes is forbidden.
-func TestConflictThatEndsBesideWhatIsUnknown(t *testing.T) {
+func TestAConflictEndsBesideWhatIsUnknown(t *testing.T) {
 	operate(t, []runtime.Object{authenticated("web"), issuer("https://idp.example.com")}, nil, func(_ *testing.T, o *operating) {
 		o.becomeReady("web")
 		giveBack := o.seizeBackendLabel()
@@ -202,7 +202,7 @@ func (o *operating) seizeBackendLabel() (giveBack func()) {
 
 // An operator that starts while the proxy is held does not know which conflicts the status reports. It takes none for ended before it
 // has tried the proxy.
-func TestConflictsFromBeforeARestart(t *testing.T) {
+func TestConflictsFromBeforeARestartAreNotTakenForEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newAPIServer(t, authenticated("web"), issuer("https://idp.example.com"))
 		o := start(t, s, nil)
@@ -234,7 +234,7 @@ func TestConflictsFromBeforeARestart(t *testing.T) {
 }
 
 // What goes on while the proxy waits for its turn to be replaced is no different.
-func TestConflictOfAProxyThatWaitsForItsTurn(t *testing.T) {
+func TestAConflictStandsWhileItsProxyWaitsForItsTurn(t *testing.T) {
 	threeOfOneIssuer(t, func(t *testing.T, o *operating, names []string) {
 		giveBack := o.seizeLabel("b")
 		o.expectContested("b", true, "a label was taken")
@@ -254,7 +254,7 @@ func TestConflictOfAProxyThatWaitsForItsTurn(t *testing.T) {
 }
 
 // Neither is a conflict about an object that must not move away from a proxy that is not replaced. All such conflicts are reported.
-func TestConflictBehindAnother(t *testing.T) {
+func TestAConflictBehindAnotherIsReported(t *testing.T) {
 	operate(t, []runtime.Object{authenticated("web"), issuer("https://idp.example.com")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		o.seizeLabel("web")
@@ -320,7 +320,7 @@ func TestConflictEndsWhereTheObjectIsForeign(t *testing.T) {
 }
 
 // A conflict of an object that waits for what it depends on is one conflict.
-func TestConflictBehindARefusal(t *testing.T) {
+func TestAConflictBehindARefusalIsOneConflict(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
 		o.seizeLabel("web")

@@ -22,7 +22,7 @@ func item(text string) value.Value { return value.NewValueInterface(text) }
 
 func entry(name string) *value.FieldList { return fieldpath.KeyByFields("name", name) }
 
-func TestClaimCovers(t *testing.T) {
+func TestAClaimCoversAllBelowItButItsExceptions(t *testing.T) {
 	workload := fieldmanager.Claim{
 		Within: paths(path("metadata", "labels"), path("spec")),
 		Except: paths(path("spec", "replicas"), path("spec", "template", "spec", "containers", entry("foreign"))),
@@ -68,7 +68,7 @@ func TestClaimCovers(t *testing.T) {
 	}
 }
 
-func TestClaimOutside(t *testing.T) {
+func TestOutsideNamesWhatAClaimDoesNotCover(t *testing.T) {
 	claim := fieldmanager.Claim{
 		Within: paths(path("metadata", "finalizers", item("mine")), path("spec")),
 		Except: paths(path("spec", "replicas")),
@@ -122,7 +122,7 @@ func TestClaimOutsideReturnsPathsThatLast(t *testing.T) {
 	}
 }
 
-func TestClaimOverlaps(t *testing.T) {
+func TestClaimsOverlapWhereBothCoverAField(t *testing.T) {
 	claim := func(within ...fieldpath.Path) fieldmanager.Claim { return fieldmanager.Claim{Within: within} }
 	spec := claim(path("spec"))
 	specButReplicas := fieldmanager.Claim{Within: paths(path("spec")), Except: paths(path("spec", "replicas"))}

@@ -12,7 +12,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 )
 
-func TestFormerNames(t *testing.T) {
+func TestAFormerNamesFieldsPassToTheirWriters(t *testing.T) {
 	kind, other := schema.GroupKind{Kind: "ConfigMap"}, schema.GroupKind{Kind: "Secret"}
 	data, labels, extra := fieldmanager.Path("data"), fieldmanager.Path("metadata", "labels"), fieldmanager.Path("immutable")
 	content := fieldmanager.Writer{Name: "content", Kind: kind, Claim: fieldmanager.Within(data), Formerly: []string{"old", "meta"}}
@@ -53,7 +53,7 @@ func TestFormerNames(t *testing.T) {
 	}
 }
 
-func TestBadFormerNames(t *testing.T) {
+func TestBadFormerNamesAreRefused(t *testing.T) {
 	for _, name := range []string{"", "content", "a\nb"} {
 		w := fieldmanager.Writer{Name: "content", Kind: schema.GroupKind{Kind: "ConfigMap"}, Formerly: []string{name}}
 		if err := (&fieldmanager.Registry{}).Register(w); err == nil {

@@ -22,7 +22,7 @@ var (
 	other = schema.GroupKind{Group: "example.com", Kind: "Other"}
 )
 
-func TestRegisterRefuses(t *testing.T) {
+func TestRegisterRefusesWritersThatCannotWork(t *testing.T) {
 	labels := fieldmanager.Claim{Within: paths(path("metadata", "labels"))}
 	spec := fieldmanager.Claim{Within: paths(path("spec"))}
 	first := fieldmanager.Writer{Name: "first", Kind: thing, Claim: spec}

@@ -172,7 +172,7 @@ app     |         name: tmp
 kcm     |   replicas: 3
 `
 
-func TestLines(t *testing.T) {
+func TestALineTellsAFieldAndItsOwners(t *testing.T) {
 	for name, schema := range map[string]managedfields.TypeConverter{"with a schema": kubernetes, "without": nil} {
 		t.Run(name, func(t *testing.T) {
 			o := object(t, deployment, deploymentEntries...)
@@ -196,7 +196,7 @@ func TestLines(t *testing.T) {
 
 // A struct that was owned while it was empty, and that the API server has filled since, is no atomic one. Only the
 // schema knows.
-func TestStructThatWasEmpty(t *testing.T) {
+func TestAStructThatWasEmptyIsNotAtomic(t *testing.T) {
 	const text = `
 apiVersion: apps/v1
 kind: Deployment
@@ -221,7 +221,7 @@ spec:
 }
 
 // Of a kind that no schema knows, lists are told by who owns what of them.
-func TestUnknownKind(t *testing.T) {
+func TestListsOfAnUnknownKindAreToldByTheirOwners(t *testing.T) {
 	const text = `
 apiVersion: example.com/v1
 kind: Thing
@@ -257,7 +257,7 @@ app     |   - true
 	}
 }
 
-func TestObjectWithoutManagedFields(t *testing.T) {
+func TestAnObjectWithoutManagedFieldsHasNoOwners(t *testing.T) {
 	report, err := fieldowners.New(object(t, deployment), kubernetes)
 	if err != nil {
 		t.Fatal(err)
@@ -272,13 +272,13 @@ func TestObjectWithoutManagedFields(t *testing.T) {
 	}
 }
 
-func TestUnreadableManagedFields(t *testing.T) {
+func TestUnreadableManagedFieldsAreAnError(t *testing.T) {
 	if _, err := fieldowners.New(object(t, deployment, entry{"app", `{"k:{":{}}`}), kubernetes); err == nil || !strings.Contains(err.Error(), `"app"`) {
 		t.Errorf("error %v, want one that names the manager", err)
 	}
 }
 
-func TestSideOf(t *testing.T) {
+func TestEachManagerIsOnASide(t *testing.T) {
 	for who, want := range map[string]fieldowners.Side{
 		"freehold-proxy": fieldowners.Freehold, "freehold-status/status": fieldowners.Freehold,
 		"kubectl-edit": fieldowners.User, "kubectl/scale": fieldowners.User, "helm": fieldowners.User, "argocd-controller": fieldowners.User,

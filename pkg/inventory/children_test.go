@@ -21,7 +21,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
-func TestServers(t *testing.T) {
+func TestANameLeadsToTheMCPServersItMayBeOf(t *testing.T) {
 	for _, test := range []struct {
 		kind schema.GroupKind
 		name string
@@ -97,7 +97,7 @@ func TestNamesAndServersAreInverse(t *testing.T) {
 }
 
 // The rows of the table fit together, and with the field managers.
-func TestTable(t *testing.T) {
+func TestTheRowsOfTheTableFitTogether(t *testing.T) {
 	registry, children := managers.Registry(), inventory.Children()
 	for i, child := range children {
 		what := child.Kind.Kind + " " + child.Name("NAME")

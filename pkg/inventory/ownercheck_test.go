@@ -155,7 +155,7 @@ func TestNoObjectBelongsToTwo(t *testing.T) {
 	})
 }
 
-func TestIsMCPServer(t *testing.T) {
+func TestOnlyToolHivesKindIsAnMCPServer(t *testing.T) {
 	for name, ref := range map[string]metav1.OwnerReference{
 		"another group":        {APIVersion: "example.com/v1", Kind: "MCPServer"},
 		"another kind":         {APIVersion: "toolhive.stacklok.dev/v1beta1", Kind: "MCPRegistry"},
@@ -169,8 +169,7 @@ func TestIsMCPServer(t *testing.T) {
 	}
 }
 
-// What is told says whose it is, and what to do.
-func TestExplain(t *testing.T) {
+func TestExplainSaysWhoseAnObjectIsAndWhatToDo(t *testing.T) {
 	ref := apply.NewObjectRef(managers.ServiceKind, "shop", "mcp-a-proxy")
 	for name, c := range map[string]struct {
 		verdict inventory.Verdict

@@ -199,7 +199,7 @@ func (s slowReviews) Create(
 }
 
 // Many at once ask the API server for one of them, and few of many strangers wait inside at a time.
-func TestManyAtOnce(t *testing.T) {
+func TestManyAtOnceAskForOne(t *testing.T) {
 	entered, leave := make(chan struct{}, 100), make(chan struct{})
 	server := &apiServer{mayRead: map[string]bool{"reader": true}}
 	handler := Protect(served, slow{server.reviewer(), func() { entered <- struct{}{}; <-leave }})

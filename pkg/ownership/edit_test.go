@@ -127,7 +127,7 @@ const (
 	unreadable = `{"f:spec":`
 )
 
-func TestRelease(t *testing.T) {
+func TestAReleaseGivesUpTheSelectedFields(t *testing.T) {
 	for name, test := range map[string]struct {
 		before []metav1.ManagedFieldsEntry
 		holder ownership.Holder
@@ -193,7 +193,7 @@ func expectEdit(t *testing.T, obj *metav1.ObjectMeta, edit *ownership.Edit, err 
 	}
 }
 
-func TestTransfer(t *testing.T) {
+func TestATransferGivesTheHolderTheSelectedFields(t *testing.T) {
 	all := func(ownership.Owner, fieldpath.Path) bool { return true }
 	of := func(manager, subresource string) func(ownership.Owner, fieldpath.Path) bool {
 		return func(o ownership.Owner, _ fieldpath.Path) bool {

@@ -28,7 +28,7 @@ func heirTo(manager, subresource string, covers ...string) ownership.Heir {
 	}
 }
 
-func TestInherit(t *testing.T) {
+func TestAnHeirGetsWhatItCovers(t *testing.T) {
 	for name, test := range map[string]struct {
 		before []metav1.ManagedFieldsEntry
 		from   []string
@@ -103,7 +103,7 @@ func TestInherit(t *testing.T) {
 }
 
 // What one manager applies becomes another's, who writes as it does; what others have stays theirs.
-func TestRename(t *testing.T) {
+func TestARenameMovesWhatOneManagerApplies(t *testing.T) {
 	me := ownership.Holder{Manager: "me", APIVersion: "apps/v1"}
 	for name, test := range map[string]struct {
 		before []metav1.ManagedFieldsEntry

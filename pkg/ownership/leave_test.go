@@ -14,7 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
-func TestLeft(t *testing.T) {
+func TestWhatTheRestNeedsIsNotLeft(t *testing.T) {
 	item := fieldpath.KeyByFields("name", "a")
 	at := func(field ...any) fieldpath.Path {
 		return fieldpath.MakePathOrDie(append([]any{"spec", "containers", item}, field...)...)
@@ -55,7 +55,7 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-func TestCut(t *testing.T) {
+func TestACutTakesStructsThatWouldBeEmpty(t *testing.T) {
 	probe := func(field ...any) fieldpath.Path {
 		return fieldpath.MakePathOrDie(append([]any{"spec", "containers", fieldpath.KeyByFields("name", "a"), "probe"}, field...)...)
 	}

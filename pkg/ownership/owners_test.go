@@ -50,7 +50,7 @@ func object(entries ...metav1.ManagedFieldsEntry) *metav1.ObjectMeta {
 	return &metav1.ObjectMeta{ManagedFields: entries}
 }
 
-func TestOwnersOfARecordedObject(t *testing.T) {
+func TestOwnersOfARecordedObjectAreFound(t *testing.T) {
 	deployment := recorded(t)
 	since := time.Date(2026, 11, 20, 23, 45, 54, 0, time.UTC)
 	one := ownership.Owner{Manager: "one", Operation: apply, Since: since}
@@ -134,7 +134,7 @@ func TestOwnersPassesOverWhatItCannotRead(t *testing.T) {
 	}
 }
 
-func TestOwnerString(t *testing.T) {
+func TestAnOwnerReadsWithItsSubresource(t *testing.T) {
 	for want, owner := range map[string]ownership.Owner{
 		`"helm"`:                             {Manager: "helm", Operation: apply},
 		`"kubectl" with subresource "scale"`: {Manager: "kubectl", Operation: update, Subresource: "scale"},
@@ -146,7 +146,7 @@ func TestOwnerString(t *testing.T) {
 	}
 }
 
-func TestApplyEntry(t *testing.T) {
+func TestApplyEntryIsThatOfTheManagerAndTheSubresource(t *testing.T) {
 	obj := object(
 		managed("me", update, "", `{"f:a":{}}`),
 		managed("me", apply, "status", `{"f:b":{}}`),
@@ -174,7 +174,7 @@ func TestApplyEntry(t *testing.T) {
 	}
 }
 
-func TestFields(t *testing.T) {
+func TestFieldsAreThoseOfTheEntry(t *testing.T) {
 	entry := managed("me", apply, "", `{"f:spec":{"f:replicas":{},"f:ports":{"k:{\"port\":80}":{".":{}}}},"f:set":{"v:\"x\"":{}}}`)
 	set, err := ownership.Fields(&entry)
 	if err != nil {

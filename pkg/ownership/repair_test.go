@@ -19,7 +19,7 @@ func with(entry metav1.ManagedFieldsEntry, change func(*metav1.ManagedFieldsEntr
 	return entry
 }
 
-func TestRepair(t *testing.T) {
+func TestEntriesThatCannotStayAreFoldedOrDropped(t *testing.T) {
 	mine, yours := managed("me", apply, "", `{"f:spec":{"f:a":{}}}`), managed("you", update, "", `{"f:spec":{"f:b":{}}}`)
 	for name, test := range map[string]struct {
 		entries []metav1.ManagedFieldsEntry

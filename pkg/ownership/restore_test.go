@@ -14,7 +14,7 @@ import (
 
 // What a holder that has lost its claim gets back, of an object with a mark of its own, two fields of its claim,
 // a label of somebody else's and a status.
-func TestRestore(t *testing.T) {
+func TestALostClaimIsRestored(t *testing.T) {
 	const (
 		ofMark  = `"f:metadata":{"f:annotations":{"f:mark":{}}}`
 		ofLabel = `"f:labels":{"f:theirs":{}}`

@@ -32,7 +32,7 @@ func standing() *metav1.ObjectMeta {
 	return obj
 }
 
-func TestStanding(t *testing.T) {
+func TestAnObjectStandsUntilAClaimOrTheSpecChanges(t *testing.T) {
 	before := ownership.EntriesHash(standing(), "")
 	for name, test := range map[string]struct {
 		change func(*metav1.ObjectMeta)
@@ -85,7 +85,7 @@ func TestStanding(t *testing.T) {
 }
 
 // A label of ours that another manager has written with the status is in conflict, and that is over when it goes or has our value.
-func TestStandingOfALabelWrittenWithTheStatus(t *testing.T) {
+func TestALabelWrittenWithTheStatusIsInConflict(t *testing.T) {
 	contested := func() *metav1.ObjectMeta {
 		obj := standing()
 		obj.ManagedFields[0].FieldsV1 = metav1.NewFieldsV1(`{"f:spec":{"f:a":{}}}`)
@@ -115,7 +115,7 @@ func TestStandingOfALabelWrittenWithTheStatus(t *testing.T) {
 }
 
 // Objects without a generation, such as ConfigMaps, have no status either: each write is one that may matter.
-func TestStandingWithoutAGeneration(t *testing.T) {
+func TestEachWriteOfAnObjectWithoutAGenerationMayMatter(t *testing.T) {
 	obj := standing()
 	obj.Generation = 0
 	before := ownership.EntriesHash(obj, "")
@@ -129,7 +129,7 @@ func TestStandingWithoutAGeneration(t *testing.T) {
 }
 
 // Who applies to the status has to do with each write of that.
-func TestStandingOfTheStatus(t *testing.T) {
+func TestEachWriteOfTheStatusMattersToWhoAppliesIt(t *testing.T) {
 	obj := standing()
 	before := ownership.EntriesHash(obj, "status")
 	obj.ManagedFields[2].Time, obj.ResourceVersion = &metav1.Time{Time: noon.Add(time.Minute)}, "11"
@@ -139,7 +139,7 @@ func TestStandingOfTheStatus(t *testing.T) {
 }
 
 // What a manager owns is settled until its entry changes, or something that tells of another value of it.
-func TestSettled(t *testing.T) {
+func TestWhatAManagerOwnsIsSettledUntilItsEntryChanges(t *testing.T) {
 	before, status := ownership.EntryHash(standing(), "me", ""), ownership.EntryHash(standing(), "me", "status")
 	for name, test := range map[string]struct {
 		change func(*metav1.ObjectMeta)

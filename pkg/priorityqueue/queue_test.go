@@ -79,7 +79,7 @@ func TestTheSecondLevelGetsThreeQuartersOfTheRest(t *testing.T) {
 }
 
 // How long the oldest key has waited does not begin anew when it is added again, or becomes urgent.
-func TestOldestWait(t *testing.T) {
+func TestTheOldestWaitDoesNotBeginAnew(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Now())
 	l := newOrder[string](clock, levels)
 	expect := func(why string, want time.Duration) {

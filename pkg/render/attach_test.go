@@ -13,7 +13,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
-func TestProcessOf(t *testing.T) {
+func TestTheProcessOfAPodIsThatOfItsReadyContainer(t *testing.T) {
 	container := func(name string, ready bool, restarts int32) workload.ContainerStatus {
 		return workload.ContainerStatus{Name: name, Ready: ready, RestartCount: restarts}
 	}
@@ -41,7 +41,7 @@ func TestProcessOf(t *testing.T) {
 }
 
 // Only what talks to a process by its input and output is rolled out with it.
-func TestAttachedTo(t *testing.T) {
+func TestOnlyStdioIsAttachedToAProcess(t *testing.T) {
 	for _, c := range []struct {
 		transport     v1beta1.Transport
 		process, want string

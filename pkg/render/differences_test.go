@@ -170,8 +170,8 @@ func TestKnownDifferencesAreExplained(t *testing.T) {
 	}
 }
 
-// TestLedger shows that the comparison notices what matters, and that the list cannot rot.
-func TestLedger(t *testing.T) {
+// The comparison notices what matters, and that the list cannot rot.
+func TestTheComparisonNoticesWhatMatters(t *testing.T) {
 	l := &ledger{known: []knownDifference{
 		{Object: "Thing", Path: "a/*", Change: added, Reason: "r"},
 		{Object: "Thing", Path: "b", Change: changed, Ours: "2", Reason: "r"},

@@ -14,9 +14,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
 
-// TestRunConfig: what becomes of single fields. ToolHive's own documents are compared in
-// TestParityWithUpstream.
-func TestRunConfig(t *testing.T) {
+// What becomes of single fields. ToolHive's own documents are compared in TestParityWithUpstream.
+func TestFieldsReachTheRunConfig(t *testing.T) {
 	for name, c := range map[string]struct {
 		change  func(*v1beta1.MCPServer)
 		in      Input
@@ -137,8 +136,8 @@ pdp: {claim_mapping: standard, http: {url: "https://pdp.example.com", later: 1}}
 	}
 }
 
-// TestRollOnlyForCause: what restarts the proxy and the backend, and what does not.
-func TestRollOnlyForCause(t *testing.T) {
+// What restarts the proxy and the backend, and what does not.
+func TestPodsRollOnlyForCause(t *testing.T) {
 	type templates struct{ proxy, backend string }
 	render := func(changes ...func(*v1beta1.MCPServer)) templates {
 		result := renderServer(t, changes...)
@@ -199,8 +198,8 @@ func TestChecksumIsOfTheConfigMap(t *testing.T) {
 	}
 }
 
-// TestOpenShift: user and group ids are the platform's to give, whoever asked for some.
-func TestOpenShift(t *testing.T) {
+// User and group ids are the platform's to give, whoever asked for some.
+func TestOnOpenShiftIDsAreThePlatformsToGive(t *testing.T) {
 	server := newServer(withPodTemplate(`{spec: {securityContext: {runAsUser: 1, fsGroup: 2},
 		containers: [{name: mcp, securityContext: {runAsUser: 3, runAsGroup: 4}}]}}`))
 	result := mustRender(t, Input{Server: server}, Options{OpenShift: true})
@@ -225,8 +224,8 @@ var unnamedCallers = Problem{
 	"authzConfig is valid. Mind that without spec.oidcConfigRef its policies see every caller as the same local user",
 }
 
-// TestNotices: what a user should know, and that nothing is said where there is nothing.
-func TestNotices(t *testing.T) {
+// What a user should know, and that nothing is said where there is nothing.
+func TestNoticesTellWhatAUserShouldKnow(t *testing.T) {
 	if notices := renderServer(t).Notices; len(notices) > 0 {
 		t.Errorf("notices: %+v", notices)
 	}
@@ -247,8 +246,8 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-// TestAuthorizationNotices: what an authorization document does that its author may not expect.
-func TestAuthorizationNotices(t *testing.T) {
+// What an authorization document does that its author may not expect.
+func TestNoticesTellWhatAnAuthorizationDocumentDoes(t *testing.T) {
 	for name, c := range map[string]struct {
 		text   string
 		change func(*v1beta1.AuthzConfigRef)

@@ -22,8 +22,8 @@ func noticesOf(result *Result, condition string) string {
 	return strings.Join(messages, "\n")
 }
 
-// TestEffects: what a field does not do, or does otherwise than it says, is in a notice, and no notice is there without a cause.
-func TestEffects(t *testing.T) {
+// What a field does not do, or does otherwise than it says, is in a notice, and no notice is there without a cause.
+func TestEachMissingEffectHasANotice(t *testing.T) {
 	bucket := &v1beta1.RateLimitBucket{MaxTokens: 1, RefillPeriod: "1s"}
 	secret := &v1beta1.SecretKeyRef{Name: "s", Key: "k"}
 	limits := func(in *Input, limits v1beta1.RateLimitConfig) {

@@ -28,9 +28,8 @@ func envOf(list []corev1ac.EnvVarApplyConfiguration) []string {
 	return texts
 }
 
-// TestProxyEnvironment: the user's variables, then the operator's that win, then those that the user may
-// replace.
-func TestProxyEnvironment(t *testing.T) {
+// The user's variables, then the operator's that win, then those that the user may replace.
+func TestTheOperatorsVariablesOfTheProxyWin(t *testing.T) {
 	tail := []string{"XDG_CONFIG_HOME=/tmp", "HOME=/tmp", "TOOLHIVE_RUNTIME=kubernetes", "UNSTRUCTURED_LOGS=false"}
 	generation, kubernetes := []string{"THV_MCPSERVER_GENERATION=1"}, []string{"OPERATOR_OPENSHIFT=false"}
 	redis := &v1beta1.SessionStorageConfig{Provider: "redis", Address: "r", PasswordRef: &v1beta1.SecretKeyRef{Name: "s", Key: "k"}}
@@ -123,9 +122,9 @@ func TestProxyEnvironment(t *testing.T) {
 	}
 }
 
-// TestBackendEnvironment: the operator's MCP_* beat spec.env, spec.env beats secrets, secrets beat the pod
-// template, and each name is there once.
-func TestBackendEnvironment(t *testing.T) {
+// The operator's MCP_* beat spec.env, spec.env beats secrets, secrets beat the pod template, and each name is there
+// once.
+func TestEachVariableOfTheBackendIsThereOnce(t *testing.T) {
 	http := []string{"FASTMCP_PORT=9000", "MCP_HOST", "MCP_PORT=9000", "MCP_TRANSPORT=streamable-http"}
 	for name, c := range map[string]struct {
 		transport v1beta1.Transport

@@ -20,9 +20,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
-// TestIntents: which objects there are, in which order they are applied and by whom, and which are not
-// wanted.
-func TestIntents(t *testing.T) {
+// Which objects there are, in which order they are applied and by whom, and which are not wanted.
+func TestIntentsComeInTheOrderOfTheirApplies(t *testing.T) {
 	account := func(name string) func(*v1beta1.MCPServer) {
 		return func(s *v1beta1.MCPServer) { s.Spec.ServiceAccount = &name }
 	}
@@ -179,8 +178,7 @@ func TestReplicasAreCappedWithStdio(t *testing.T) {
 	}
 }
 
-// TestURL: where clients go.
-func TestURL(t *testing.T) {
+func TestTheURLIsWhereClientsGo(t *testing.T) {
 	for name, c := range map[string]struct {
 		transport, mode v1beta1.Transport
 		want            string
@@ -202,9 +200,9 @@ func TestURL(t *testing.T) {
 	}
 }
 
-// TestSelectors: the backend's and the proxy's pods are never selected by each other's Service, and those of another workload with the
-// MCPServer's name as app by none.
-func TestSelectors(t *testing.T) {
+// The backend's and the proxy's pods are never selected by each other's Service, and those of another workload with the MCPServer's name as
+// app by none.
+func TestServicesSelectThePodsOfTheirTierAlone(t *testing.T) {
 	result := renderServer(t)
 	matches := func(selector, labels map[string]string) bool {
 		for key, value := range selector {

@@ -14,9 +14,9 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-// TestInvalidSpec: each mistake has its condition, its reason and a message that says what to change. All
-// these are terminal: nothing is rendered until the MCPServer changes.
-func TestInvalidSpec(t *testing.T) {
+// Each mistake has its condition, its reason and a message that says what to change. All these are terminal: nothing is
+// rendered until the MCPServer changes.
+func TestEachMistakeInASpecHasItsCondition(t *testing.T) {
 	const specValid = v1beta1.ConditionSpecValid
 	overrides := func(change func(*v1beta1.ProxyDeploymentOverrides)) func(*v1beta1.MCPServer) {
 		return func(s *v1beta1.MCPServer) {

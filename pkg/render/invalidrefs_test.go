@@ -17,8 +17,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/configs"
 )
 
-// TestNames: names from which something cannot be made are refused, and the longest that work are not.
-func TestNames(t *testing.T) {
+// Names from which something cannot be made are refused, and the longest that work are not.
+func TestNamesFromWhichSomethingCannotBeMadeAreRefused(t *testing.T) {
 	name := func(length int) string { return strings.Repeat("n", length) }
 	tooLong := "must be no more than 63 characters"
 	for _, c := range []struct {
@@ -71,8 +71,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestVolumes: host paths that cannot be mounted beside what the operator mounts.
-func TestVolumes(t *testing.T) {
+// Host paths that cannot be mounted beside what the operator mounts.
+func TestHostPathsThatCannotBeMountedAreRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		volumes []v1beta1.Volume
 		want    []string
@@ -159,8 +159,7 @@ func TestPermissionProfileHasNoEffect(t *testing.T) {
 	}
 }
 
-// TestAuthzConfig: an authorization policy that cannot be had keeps the proxy from being rendered.
-func TestAuthzConfig(t *testing.T) {
+func TestAnAuthorizationPolicyThatCannotBeHadHoldsTheProxy(t *testing.T) {
 	configMap := v1beta1.AuthzConfigRef{Type: "configMap", ConfigMap: &v1beta1.ConfigMapAuthzRef{Name: "cm"}}
 	inline := func(entities string, policies ...string) v1beta1.AuthzConfigRef {
 		return v1beta1.AuthzConfigRef{Type: "inline", Inline: &v1beta1.InlineAuthzConfig{Policies: policies, EntitiesJSON: entities}}
@@ -203,8 +202,7 @@ func TestAuthzConfig(t *testing.T) {
 	}
 }
 
-// TestRateLimiting: limits that cannot be enforced.
-func TestRateLimiting(t *testing.T) {
+func TestLimitsThatCannotBeEnforcedAreRefused(t *testing.T) {
 	bucket := func(tokens int32, period string) *v1beta1.RateLimitBucket {
 		return &v1beta1.RateLimitBucket{MaxTokens: tokens, RefillPeriod: period}
 	}
@@ -257,9 +255,8 @@ func TestRateLimiting(t *testing.T) {
 	}
 }
 
-// TestReferences: each reference to a custom resource fails closed, under its own condition, beside whatever
-// else is wrong.
-func TestReferences(t *testing.T) {
+// Each reference to a custom resource fails closed, under its own condition, beside whatever else is wrong.
+func TestEachReferenceFailsClosed(t *testing.T) {
 	server := newServer(func(s *v1beta1.MCPServer) { s.Spec.Image = "" })
 	want := []Problem{{v1beta1.ConditionSpecValid, "InvalidImage", "spec.image is missing."}}
 	for ref := range configs.References() {

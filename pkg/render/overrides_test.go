@@ -12,10 +12,10 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-// TestPodTemplateOverrides are the cases of toolhive#5149: whatever the user adds to the proxy's objects, the
-// keys by which it is rolled and selected stay ours, the user's other keys are there, and what is meant for
-// the Deployment does not show on its pods.
-func TestPodTemplateOverrides(t *testing.T) {
+// These are the cases of toolhive#5149: whatever the user adds to the proxy's objects, the keys by which it is rolled
+// and selected stay ours, the user's other keys are there, and what is meant for the Deployment does not show on its
+// pods.
+func TestPodTemplateOverridesLeaveOurKeys(t *testing.T) {
 	ours := ProxySelector("fetch")
 	type metadata = v1beta1.ResourceMetadataOverrides
 	for name, c := range map[string]struct {
@@ -88,8 +88,8 @@ func TestPodTemplateOverrides(t *testing.T) {
 	}
 }
 
-// TestServiceOverrides: the same for the proxy's Service.
-func TestServiceOverrides(t *testing.T) {
+// The same for the proxy's Service.
+func TestServiceOverridesLeaveOurKeys(t *testing.T) {
 	result := renderServer(t, withTransport("stdio"), func(s *v1beta1.MCPServer) {
 		s.Spec.SessionAffinity = "None"
 		s.Spec.ResourceOverrides = &v1beta1.ResourceOverrides{ProxyService: &v1beta1.ResourceMetadataOverrides{
@@ -108,8 +108,8 @@ func TestServiceOverrides(t *testing.T) {
 	}
 }
 
-// TestRestartRequest: an RFC 3339 time is carried to the proxy's pods as it is, anything else is reported.
-func TestRestartRequest(t *testing.T) {
+// An RFC 3339 time is carried to the proxy's pods as it is, anything else is reported.
+func TestARestartRequestIsCarriedAsItIs(t *testing.T) {
 	for name, c := range map[string]struct {
 		annotations map[string]string
 		want        string

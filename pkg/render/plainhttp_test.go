@@ -12,9 +12,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/configs"
 )
 
-// TestPlainHTTPOfAccounts: the proxyrunner requests keys by https alone. Where it could accept no token, the proxy is held; what it
-// compares only may be plain http.
-func TestPlainHTTPOfAccounts(t *testing.T) {
+// The proxyrunner requests keys by https alone. Where it could accept no token, the proxy is held; what it compares only may be plain http.
+func TestPlainHTTPHoldsAProxyThatCouldAcceptNoToken(t *testing.T) {
 	yes := "INSECURE_DISABLE_URL_VALIDATION"
 	for name, c := range map[string]struct {
 		account v1beta1.KubernetesServiceAccountOIDCConfig

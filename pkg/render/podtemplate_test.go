@@ -14,8 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-// TestInvalidPodTemplate: a podTemplateSpec that no API server would accept.
-func TestInvalidPodTemplate(t *testing.T) {
+func TestAPodTemplateThatNoAPIServerAcceptsIsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		raw  string
 		want []string
@@ -93,8 +92,8 @@ func TestInvalidPodTemplate(t *testing.T) {
 	}
 }
 
-// TestHandyQuantities: what is refused by its looks, and that nothing sensible is.
-func TestHandyQuantities(t *testing.T) {
+// What is refused by its looks, and that nothing sensible is.
+func TestQuantitiesAreRefusedByTheirLooks(t *testing.T) {
 	for text, want := range map[string]bool{
 		"": true, "1": true, "0.5": true, "100m": true, "1Gi": true, "1E": true, "2Ei": true, "12e6": true, "1e-3": true,
 		"1E+9": true, "-1e30": true, "nonsense": true,
@@ -109,8 +108,7 @@ func TestHandyQuantities(t *testing.T) {
 	}
 }
 
-// TestPodTemplateNotices: what works otherwise than it was written.
-func TestPodTemplateNotices(t *testing.T) {
+func TestNoticesTellWhatAPodTemplateDoesOtherwise(t *testing.T) {
 	for name, want := range map[string][]Problem{
 		"rich": {{"SpecValid", "FieldsIgnored", "Some fields have no effect: " +
 			`"spec.podTemplateSpec.metadata.labels.app", "spec.podTemplateSpec.spec.containers[1].image", ` +
@@ -193,9 +191,8 @@ const (
 		`"runAsNonRoot":true,"readOnlyRootFilesystem":true,"allowPrivilegeEscalation":false,"seccompProfile":{"type":"RuntimeDefault"}}`
 )
 
-// TestServiceAccountOfTheBackend: spec.serviceAccount decides; where it is empty podTemplateSpec does, and the
-// namespace's default is left.
-func TestServiceAccountOfTheBackend(t *testing.T) {
+// The field spec.serviceAccount decides; where it is empty podTemplateSpec does, and the namespace's default is left.
+func TestTheSpecDecidesOnTheBackendsServiceAccount(t *testing.T) {
 	named := func(name string) *string { return &name }
 	ignored := func(field string) []Problem {
 		return []Problem{{"SpecValid", "FieldsIgnored", `Some fields have no effect: "spec.podTemplateSpec.spec.` + field + `".`}}

@@ -15,9 +15,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-// TestPreserveBackend: the gate and the proxy's port ride along with other changes of the backend's pods, and
-// never make a change by themselves.
-func TestPreserveBackend(t *testing.T) {
+// The gate and the proxy's port ride along with other changes of the backend's pods, and never make a change by themselves.
+func TestTheGateAndThePortRideAlong(t *testing.T) {
 	type template = corev1ac.PodTemplateSpecApplyConfiguration
 	gate := func(value string) func(*template) {
 		return func(t *template) { t.Annotations[v1beta1.AnnotationGeneration] = value }
@@ -85,9 +84,9 @@ func TestPreserveBackend(t *testing.T) {
 	}
 }
 
-// TestPreserveBackendRestart: the mark of an earlier restart that is inherited from ToolHive's proxyrunner stays until the pods
-// are restarted for another cause, or the spec names one.
-func TestPreserveBackendRestart(t *testing.T) {
+// The mark of an earlier restart that is inherited from ToolHive's proxyrunner stays until the pods are restarted for another cause, or the
+// spec names one.
+func TestAnInheritedRestartStaysUntilAnotherCause(t *testing.T) {
 	const earlier, later = "2026-01-02T03:04:05Z", "2026-02-03T04:05:06Z"
 	for name, c := range map[string]struct {
 		gate, asked, image string
@@ -122,8 +121,8 @@ func preserveFixture(t *testing.T) *appsv1ac.StatefulSetApplyConfiguration {
 		"{spec: {containers: [{name: mcp}, {name: side, image: i, resources: {limits: {memory: 1Gi}}}]}}")))
 }
 
-// TestPreserveProxy: the mark of a restart stays when it is not asked for any more, until another change.
-func TestPreserveProxy(t *testing.T) {
+// The mark of a restart stays when it is not asked for any more, until another change.
+func TestTheMarkOfARestartStaysUntilAnotherChange(t *testing.T) {
 	const earlier, later = "2026-01-02T03:04:05Z", "2026-02-03T04:05:06Z"
 	deployment := func(at string) *appsv1ac.DeploymentApplyConfiguration {
 		return deploymentOf(t, renderServer(t, func(s *v1beta1.MCPServer) {
@@ -158,8 +157,7 @@ func TestPreserveProxy(t *testing.T) {
 	}
 }
 
-// TestPreserveWithoutTemplate: what is not there preserves nothing, and nothing panics.
-func TestPreserveWithoutTemplate(t *testing.T) {
+func TestWhatIsNotTherePreservesNothing(t *testing.T) {
 	for name, owned := range map[string]*appsv1ac.StatefulSetApplyConfiguration{
 		"nothing": nil, "no spec": appsv1ac.StatefulSet("fetch", "tools"),
 		"no template": appsv1ac.StatefulSet("fetch", "tools").WithSpec(appsv1ac.StatefulSetSpec()),

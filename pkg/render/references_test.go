@@ -57,9 +57,9 @@ func wholeReferences() Input {
 	return in
 }
 
-// TestReferencesOrNoProxy: for each subset of references that cannot be used there is no proxy and no RunConfig, everything else
-// is rendered as it would be, and each of them is told. Without any, every block is there.
-func TestReferencesOrNoProxy(t *testing.T) {
+// For each subset of references that cannot be used there is no proxy and no RunConfig, everything else is rendered as it would be, and
+// each of them is told. Without any, every block is there.
+func TestWithoutOneOfItsReferencesThereIsNoProxy(t *testing.T) {
 	kinds := []struct {
 		name, condition, block, field string
 	}{
@@ -142,9 +142,9 @@ func TestReferencesAreRecorded(t *testing.T) {
 	}
 }
 
-// TestUnusableReference: what another operator has found invalid in this very generation is not used, what it found in another one
-// does not count, and a spec with fields that are not known is not used either.
-func TestUnusableReference(t *testing.T) {
+// What another operator has found invalid in this very generation is not used, what it found in another one does not count, and a spec with
+// fields that are not known is not used either.
+func TestAReferenceThatWasFoundInvalidIsNotUsed(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*Input)
 		reason string
@@ -204,9 +204,9 @@ func TestUnusableReference(t *testing.T) {
 	}
 }
 
-// TestSensitiveHeaders: with a header from a Secret all headers are in the variable that the exporter reads, since it reads none from there
-// when the RunConfig has some.
-func TestSensitiveHeaders(t *testing.T) {
+// With a header from a Secret all headers are in the variable that the exporter reads, since it reads none from there when the RunConfig
+// has some.
+func TestASensitiveHeaderTakesAllHeadersToTheVariable(t *testing.T) {
 	in := wholeReferences()
 	configs.TelemetryConfigRef.In(in.References.Objects).Spec.OpenTelemetry = &v1beta1.MCPTelemetryOTelConfig{
 		Enabled: true, Endpoint: "https://otel:4318", Tracing: &v1beta1.OpenTelemetryTracingConfig{Enabled: true, SamplingRate: "1.0"},
@@ -230,8 +230,7 @@ func TestSensitiveHeaders(t *testing.T) {
 	}
 }
 
-// TestHeldKeepsReplicas: the number of the proxy's pods is not held.
-func TestHeldKeepsReplicas(t *testing.T) {
+func TestTheNumberOfPodsOfAHeldProxyIsNotHeld(t *testing.T) {
 	in, number := wholeReferences(), int32(2)
 	in.Server.Spec.Replicas = &number
 	delete(in.References.Objects, "authzConfigRef")

@@ -12,8 +12,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/configs"
 )
 
-// A state differs by what is rendered or reported from an object, and by nothing else.
-func TestStateOf(t *testing.T) {
+func TestAStateDiffersOnlyByWhatIsRenderedOrReported(t *testing.T) {
 	valid := func(status metav1.ConditionStatus, generation int64, message string) metav1.Condition {
 		return metav1.Condition{Type: v1beta1.ConditionValid, Status: status, ObservedGeneration: generation, Message: message}
 	}

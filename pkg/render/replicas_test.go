@@ -12,7 +12,7 @@ import (
 )
 
 // One rule decides about replicas, for the operator and for the plugin.
-func TestScale(t *testing.T) {
+func TestOneRuleDecidesAboutReplicas(t *testing.T) {
 	const none = -1 // no number
 	for name, test := range map[string]struct {
 		singlePod    bool

@@ -11,9 +11,9 @@ import (
 	"github.com/freehold-dev/freehold/pkg/configs"
 )
 
-// TestUnknownRunnerAndReferences: a field of a reference that older proxyrunners ignore is noticed where the image does not show
-// its version, and the proxy is rendered. With one that knows the field there is nothing to say.
-func TestUnknownRunnerAndReferences(t *testing.T) {
+// A field of a reference that older proxyrunners ignore is noticed where the image does not show its version, and the proxy is rendered.
+// With one that knows the field there is nothing to say.
+func TestFieldsThatAnUnknownRunnerMayIgnoreAreNoticed(t *testing.T) {
 	const mine, digest, current = "registry.example.com/runner:mine", "runner@sha256:0123456789abcdef", "runner:v0.62.0"
 	off, on := false, true
 	metricsPort := func(value *bool) func(*Input) {

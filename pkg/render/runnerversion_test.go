@@ -69,8 +69,8 @@ func TestOlderRunnersAreNotTrustedWithWhatTheyIgnore(t *testing.T) {
 	}
 }
 
-// TestLosesSessions: with which images of its pods and of the operator a proxy loses sessions that it keeps in Redis.
-func TestLosesSessions(t *testing.T) {
+// With which images of its pods and of the operator a proxy loses sessions that it keeps in Redis.
+func TestSessionsAreLostFromAnOlderRunnerToANewerOne(t *testing.T) {
 	for name, c := range map[string]struct {
 		wanted string
 		pods   []string

@@ -29,9 +29,9 @@ type keyedList struct {
 	keys []string
 }
 
-// TestMergedLists: each list of a pod's spec that server-side apply merges element by element is brought to
-// one element of each key. The lists are read from the schema, so a new one fails here.
-func TestMergedLists(t *testing.T) {
+// Each list of a pod's spec that server-side apply merges element by element is brought to one element of each key. The lists are read from
+// the schema, so a new one fails here.
+func TestMergedListsHaveOneElementOfEachKey(t *testing.T) {
 	lists, _ := walkPodSpec(t)
 	if len(lists) < 20 {
 		t.Fatalf("the schema has %d such lists only", len(lists))
@@ -82,8 +82,8 @@ func TestAtomicIsReviewed(t *testing.T) {
 	}
 }
 
-// TestAPIDefaults: what the table says is filled in where the user leaves it out, and kept where not.
-func TestAPIDefaults(t *testing.T) {
+// What the table says is filled in where the user leaves it out, and kept where not.
+func TestDefaultsAreFilledInWhereTheUserLeavesThemOut(t *testing.T) {
 	for _, d := range apiDefaults {
 		t.Run(d.path, func(t *testing.T) {
 			path := strings.Split(strings.ReplaceAll(d.path, "[]", ""), ".")

@@ -24,10 +24,11 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
-// TestWhatIsAppliedIsWhatIsStored: what a writer owns on an object that the API server stored is what it
-// applied, no less. Where it were less, an operator that compares the two would find a difference for ever.
+// TestWhatIsAppliedIsWhatIsStored: what a writer owns on an object that the API server stored is what it applied, no
+// less. Where it were less, an operator that compares the two would find a difference for ever.
 //
-// The API server is played by the API's Go types; its defaults are not, see TestAPIDefaults.
+// The API server is played by the API's Go types; its defaults are not, see
+// TestDefaultsAreFilledInWhereTheUserLeavesThemOut.
 func TestWhatIsAppliedIsWhatIsStored(t *testing.T) {
 	forEachResult(t, func(t *testing.T, result *Result) {
 		t.Helper()
@@ -40,9 +41,9 @@ func TestWhatIsAppliedIsWhatIsStored(t *testing.T) {
 	})
 }
 
-// TestStoredByAPIServer is the same with objects that a real API server made of these very applies, its
-// defaults included. testdata/stored/README.md tells how they are recorded.
-func TestStoredByAPIServer(t *testing.T) {
+// TestWhatIsAppliedIsWhatAnAPIServerStored is the same with objects that a real API server made of these very applies,
+// its defaults included. testdata/stored/README.md tells how they are recorded.
+func TestWhatIsAppliedIsWhatAnAPIServerStored(t *testing.T) {
 	dir := filepath.Join("testdata", "stored")
 	if *update {
 		for _, old := range []string{"applied", "stored"} {
@@ -98,8 +99,8 @@ func TestStoredByAPIServer(t *testing.T) {
 	}
 }
 
-// TestClaims: writers stay inside their claims in package managers, and no two of them write one field.
-func TestClaims(t *testing.T) {
+// Writers stay inside their claims in package managers, and no two of them write one field.
+func TestWritersStayInsideTheirClaims(t *testing.T) {
 	registry := managers.Registry()
 	forEachResult(t, func(t *testing.T, result *Result) {
 		t.Helper()

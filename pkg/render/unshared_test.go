@@ -11,9 +11,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/configs"
 )
 
-// TestUnsharedOfAuthServer: what pods of an authorization server do not share comes with the result, whatever their number, for it may
-// be set by others.
-func TestUnsharedOfAuthServer(t *testing.T) {
+// What pods of an authorization server do not share comes with the result, whatever their number, for it may be set by others.
+func TestWhatAnAuthorizationServerDoesNotShareComesWithTheResult(t *testing.T) {
 	in := wholeReferences()
 	if result := mustRender(t, in, Options{}); result.Unshared != "" {
 		t.Errorf("without an authorization server: %q", result.Unshared)

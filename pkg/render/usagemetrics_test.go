@@ -10,8 +10,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-// TestUsageMetrics: the proxies report unless they are told not to; without the setting nothing is rendered.
-func TestUsageMetrics(t *testing.T) {
+// The proxies report unless they are told not to; without the setting nothing is rendered.
+func TestProxiesReportUsageUnlessToldNotTo(t *testing.T) {
 	const name = "TOOLHIVE_USAGE_METRICS_ENABLED"
 	for label, c := range map[string]struct {
 		options Options

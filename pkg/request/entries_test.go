@@ -12,7 +12,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/request"
 )
 
-func TestReadEntries(t *testing.T) {
+func TestEntriesAreReadBetweenBlanksAndCommas(t *testing.T) {
 	const (
 		image = `.spec.template.spec.containers[name="mcp"].image`
 		ports = `.spec.ports[port=80,protocol="TCP"]`

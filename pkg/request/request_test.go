@@ -19,7 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/request"
 )
 
-func TestBounds(t *testing.T) {
+func TestARequestIsReadUpToItsBounds(t *testing.T) {
 	entries := func(n int) string {
 		var all []string
 		for i := range n {
@@ -54,7 +54,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-func TestMalformedEntries(t *testing.T) {
+func TestMalformedEntriesAreReadApart(t *testing.T) {
 	r := request.New(`.spec, .c], deployment.apps/web:, .d[name="x, .e`)
 	if diff := cmp.Diff([]request.Selector{{Path: ".spec"}}, r.Entries); diff != "" {
 		t.Errorf("entries (-want +got):\n%s", diff)
@@ -92,7 +92,7 @@ func TestAnswersAreApart(t *testing.T) {
 	}
 }
 
-func TestRecord(t *testing.T) {
+func TestARecordIsReadAsItWasWritten(t *testing.T) {
 	object := apply.ObjectRef{Kind: managers.Deployment}
 	object.Name = "web"
 	owner := ownership.Owner{Manager: "helm", Operation: "Apply", Since: time.Unix(100, 0)}
@@ -128,7 +128,7 @@ func TestRecord(t *testing.T) {
 	}
 }
 
-func TestElements(t *testing.T) {
+func TestAPathIsDividedIntoItsElements(t *testing.T) {
 	for path, want := range map[string][]string{
 		".spec.replicas": {".spec", ".replicas"},
 		`.spec.template.spec.containers[name="mcp.x"].env[name="A]\"["].value`: {
@@ -168,7 +168,7 @@ func TestEntriesFitUpToTheBounds(t *testing.T) {
 }
 
 // What gets another alternative from another manager, such as a variable another source, is settled as a whole.
-func TestSettling(t *testing.T) {
+func TestAnAlternativeIsSettledAsAWhole(t *testing.T) {
 	const container = `.spec.template.spec.containers[name="toolhive"]`
 	const variable = container + `.env[name="A"]`
 	gate := strings.Replace(variable, `"A"`, `"THV_MCPSERVER_GENERATION"`, 1)
@@ -206,7 +206,7 @@ func TestSettling(t *testing.T) {
 }
 
 // A request that is made anew has another text than those that are spent, and the same entries, whatever they are.
-func TestAnew(t *testing.T) {
+func TestARequestMadeAnewHasAnotherTextAndTheSameEntries(t *testing.T) {
 	for _, text := range []string{".spec", "a, .b", ".a[b"} {
 		spent := []string{text, "," + text}
 		anew := request.Anew(text, func(text string) bool { return slices.Contains(spent, text) })

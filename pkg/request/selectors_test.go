@@ -14,7 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/request"
 )
 
-func TestRead(t *testing.T) {
+func TestWhatIsReadIsWrittenAsItWas(t *testing.T) {
 	for value, want := range map[string][]request.Selector{
 		"":                                      nil,
 		" , ":                                   nil,
@@ -39,7 +39,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-func TestWriteEachOnce(t *testing.T) {
+func TestEachEntryIsWrittenOnce(t *testing.T) {
 	if got := request.Write(request.Read(".a .b,.a")); got != ".a,.b" {
 		t.Errorf("written as %s", got)
 	}
@@ -57,7 +57,7 @@ func TestWriteBrokenEntriesSoThatOthersAreRead(t *testing.T) {
 	}
 }
 
-func TestParse(t *testing.T) {
+func TestParseTakesOneEntry(t *testing.T) {
 	if s, err := request.Parse(" .a "); err != nil || s != (request.Selector{Path: ".a"}) {
 		t.Errorf("a field between blanks is read as %+v, %v", s, err)
 	}
@@ -68,7 +68,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-func TestField(t *testing.T) {
+func TestASelectorOfAFieldSelectsWhatIsBelow(t *testing.T) {
 	object := apply.ObjectRef{Kind: managers.Deployment}
 	object.Name = "web"
 	path := fieldpath.MakePathOrDie("spec", "template", "metadata", "labels", "example.com/a.b")

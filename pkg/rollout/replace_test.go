@@ -14,7 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
-func TestReplace(t *testing.T) {
+func TestReplaceNamesThePodThatIsNext(t *testing.T) {
 	three := func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32(3)) }
 	old := func(name string, changes ...change) *workload.Pod { return pod(name, "old", changes...) }
 	fresh := func(name string, changes ...change) *workload.Pod { return pod(name, "new", changes...) }

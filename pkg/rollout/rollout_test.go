@@ -17,7 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
-func TestStatefulSet(t *testing.T) {
+func TestAStatefulSetIsStuckProgressingOrComplete(t *testing.T) {
 	for name, c := range map[string]struct {
 		set    *workload.StatefulSet
 		pods   []*workload.Pod
@@ -185,7 +185,7 @@ func TestStatefulSet(t *testing.T) {
 }
 
 // Under OnDelete it is for the driver to go on; whoever pauses it is waited for.
-func TestDrivenStatefulSet(t *testing.T) {
+func TestADrivenStatefulSetWaitsForItsDriver(t *testing.T) {
 	pods := []*workload.Pod{pod("a-0", "old"), pod("a-1", "new")}
 	for by, want := range map[rollout.Driver]string{
 		{}:                           "Waiting: OnDelete (pod a-0)",
@@ -199,7 +199,7 @@ func TestDrivenStatefulSet(t *testing.T) {
 	check(t, state, 0, "Progressing: ReplacingPods", false, 0)
 }
 
-func TestDeployment(t *testing.T) {
+func TestADeploymentIsStuckProgressingOrComplete(t *testing.T) {
 	deployment := func(updated, all, ready int32, changes ...func(*appsv1.Deployment)) *workload.Deployment {
 		two := int32(2)
 		d := &appsv1.Deployment{
@@ -315,7 +315,7 @@ func check(t *testing.T, state rollout.State, wake time.Duration, want string, s
 }
 
 // Each pod counts until it is ready and of the present template, also while there is none in its place.
-func TestOutdated(t *testing.T) {
+func TestAPodCountsAsOutdatedUntilItIsReadyAndNew(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  *workload.StatefulSet
 		pods []*workload.Pod

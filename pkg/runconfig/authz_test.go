@@ -142,8 +142,8 @@ func TestAuthorizationDocumentWithKeysThatFoldToOneIsRefused(t *testing.T) {
 	}
 }
 
-// TestAliases: a document that aliases make longer is read, and one that they make huge is refused at little cost.
-func TestAliases(t *testing.T) {
+// A document that aliases make longer is read, and one that they make huge is refused at little cost.
+func TestADocumentThatAliasesMakeHugeIsRefused(t *testing.T) {
 	document := func(policies string) string {
 		return "version: v\ntype: cedarv1\nx: &a '" + strings.Repeat("x", 20_000) + "'\ny: [" + policies + "]\n" +
 			"cedar: {policies: ['permit(principal, action, resource);']}\n"
@@ -170,8 +170,7 @@ func TestAliases(t *testing.T) {
 	}
 }
 
-// TestInlineDocument: the text that ToolHive's operator writes for the same policy.
-func TestInlineDocument(t *testing.T) {
+func TestAnInlineDocumentIsAsToolHiveWritesIt(t *testing.T) {
 	got, err := InlineDocument([]string{"permit(principal, action, resource);"}, NoEntities)
 	if err != nil {
 		t.Fatal(err)

@@ -14,8 +14,8 @@ import (
 
 const permitAll = "permit(principal, action, resource);"
 
-// TestBounds: what would take the operator's memory or time is refused at little cost, however it is given.
-func TestBounds(t *testing.T) {
+// What would take the operator's memory or time is refused at little cost, however it is given.
+func TestWhatWouldTakeTheMemoryIsRefusedAtLittleCost(t *testing.T) {
 	attribute := func(value string) string {
 		return `[{"uid":{"type":"T","id":"x"},"parents":[],"attrs":{"a":` + value + `}}]`
 	}
@@ -80,8 +80,8 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestLargeConfigurations: what people may write is far from the limits, such as two thousand users in groups.
-func TestLargeConfigurations(t *testing.T) {
+// What people may write is far from the limits, such as two thousand users in groups.
+func TestLargeConfigurationsAreFarFromTheLimits(t *testing.T) {
 	var entities []string
 	for i := range 2000 {
 		entities = append(entities, fmt.Sprintf(

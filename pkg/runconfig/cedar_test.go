@@ -14,8 +14,8 @@ import (
 
 const permit = "permit(principal, action, resource);"
 
-// TestOnePolicyInEachEntry: the proxyrunner reads an entry up to its first semicolon, so what follows must be nothing.
-func TestOnePolicyInEachEntry(t *testing.T) {
+// The proxyrunner reads an entry up to its first semicolon, so what follows must be nothing.
+func TestEachEntryHasOnePolicy(t *testing.T) {
 	for text, fine := range map[string]bool{
 		permit: true,
 		"\n// first; (\n@id(\"a;\\\"b\") " + permit + "\n// last; forbid(\n/* and; ***/ \t": true,
@@ -47,8 +47,8 @@ func nested(before, middle, after string, times int) string {
 	return "permit(principal, action, resource) when { " + strings.Repeat(before, times) + middle + strings.Repeat(after, times) + " };"
 }
 
-// TestPoliciesThatTakeTheMemory: a policy costs the operator little whatever it is, and one that would cost the proxy much is refused.
-func TestPoliciesThatTakeTheMemory(t *testing.T) {
+// A policy costs the operator little whatever it is, and one that would cost the proxy much is refused.
+func TestAPolicyThatWouldTakeTheMemoryIsRefused(t *testing.T) {
 	const mostMiB = 24
 	for name, test := range map[string]struct {
 		policy string

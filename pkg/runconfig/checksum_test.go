@@ -15,8 +15,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-// TestChecksum: the recipe, with sums computed by sha256sum over the text in the comment.
-func TestChecksum(t *testing.T) {
+// The recipe, with sums computed by sha256sum over the text in the comment.
+func TestTheChecksumIsThatOfSha256sum(t *testing.T) {
 	for name, c := range map[string]struct {
 		data, labels map[string]string
 		want         string

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestJSON: the form in which the proxyrunner's ConfigMap holds the document.
-func TestJSON(t *testing.T) {
+// The form in which the proxyrunner's ConfigMap holds the document.
+func TestADocumentHasTheFormOfToolHivesConfigMap(t *testing.T) {
 	profile := NetworkProfile()
 	document := &RunConfig{
 		SchemaVersion: SchemaVersion, Generation: Generation, Image: "i", Name: "n", Transport: "stdio",

@@ -13,7 +13,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/settings"
 )
 
-func TestDifferences(t *testing.T) {
+func TestADifferenceSaysWhatToGive(t *testing.T) {
 	usage := func(variable, value, has, give string) []settings.Difference {
 		return []settings.Difference{{Variable: variable, Value: value, Has: "--usage-metrics=" + has, Give: "--usage-metrics=" + give}}
 	}

@@ -36,7 +36,7 @@ func parse(t *testing.T, env environment, args ...string) *settings.Rendering {
 	return r
 }
 
-func TestOptions(t *testing.T) {
+func TestOptionsComeFromArgumentsAndTheEnvironment(t *testing.T) {
 	want := render.Options{RunnerImage: render.DefaultRunnerImage, OpenShift: true}
 	if diff := cmp.Diff(want, parse(t, nil).Options(true)); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)
@@ -69,9 +69,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestUsageMetrics: both of the variables with which ToolHive's operator turns usage metrics off do, in ToolHive's spellings, and the flag
-// goes before them.
-func TestUsageMetrics(t *testing.T) {
+// Both of the variables with which ToolHive's operator turns usage metrics off do, in ToolHive's spellings, and the flag goes before them.
+func TestEitherVariableTurnsUsageMetricsOff(t *testing.T) {
 	const enabled, skip = "TOOLHIVE_USAGE_METRICS_ENABLED", "TOOLHIVE_SKIP_UPDATE_CHECK"
 	for _, test := range []struct {
 		env  environment
@@ -94,7 +93,7 @@ func TestUsageMetrics(t *testing.T) {
 	}
 }
 
-func TestValidate(t *testing.T) {
+func TestSettingsThatCannotWorkAreRefused(t *testing.T) {
 	for name, test := range map[string]struct {
 		args []string
 		want []string // parts of the error; none when it is valid
@@ -139,7 +138,7 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-func TestIsOpenShift(t *testing.T) {
+func TestThePlatformIsAskedUnlessItIsSet(t *testing.T) {
 	groups := func(names ...string) func() (*metav1.APIGroupList, error) {
 		list := &metav1.APIGroupList{}
 		for _, name := range names {
@@ -169,7 +168,7 @@ func TestIsOpenShift(t *testing.T) {
 	}
 }
 
-func TestList(t *testing.T) {
+func TestAListHasNoEmptyEntries(t *testing.T) {
 	if got := settings.List("a, b,,c "); !slices.Equal(got, []string{"a", "b", "c"}) {
 		t.Errorf("got %q", got)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
-func TestConditionsThatFollowFromTheSpec(t *testing.T) {
+func TestConditionsFollowFromTheSpec(t *testing.T) {
 	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
 	bucket := &v1beta1.RateLimitBucket{MaxTokens: 1}
 	for name, test := range map[string]struct {
@@ -85,8 +85,8 @@ func TestConditionsThatFollowFromTheSpec(t *testing.T) {
 	}
 }
 
-// TestLostSessions: the warning lasts as long as proxies are replaced, and concerns those that share a store.
-func TestLostSessions(t *testing.T) {
+// The warning lasts as long as proxies are replaced, and concerns those that share a store.
+func TestLostSessionsAreWarnedOfWhileProxiesAreReplaced(t *testing.T) {
 	for name, test := range map[string]struct {
 		shared, loses bool
 		phase         rollout.Phase
@@ -281,7 +281,7 @@ func TestUnreportedConditionsKeepTheirTimes(t *testing.T) {
 	}
 }
 
-func TestTimeOfTransition(t *testing.T) {
+func TestTheTimeOfATransitionIsThatOfTheChange(t *testing.T) {
 	at := func(s v1beta1.MCPServerStatus) time.Time {
 		return meta.FindStatusCondition(s.Conditions, v1beta1.ConditionReady).LastTransitionTime.Time
 	}

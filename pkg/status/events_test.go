@@ -20,7 +20,7 @@ func telling(conditionType string, s metav1.ConditionStatus, reason, message str
 	return v1beta1.MCPServerStatus{Conditions: []metav1.Condition{{Type: conditionType, Status: s, Reason: reason, Message: message}}}
 }
 
-func TestNews(t *testing.T) {
+func TestNewsAreProblemsThatHaveChanged(t *testing.T) {
 	const yes, no, unknown = metav1.ConditionTrue, metav1.ConditionFalse, metav1.ConditionUnknown
 	nothing := v1beta1.MCPServerStatus{}
 	conflict := telling(v1beta1.ConditionFieldsOwned, no, "FieldManagerConflict", "kubectl")

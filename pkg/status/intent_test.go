@@ -23,7 +23,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
-func TestIntent(t *testing.T) {
+func TestTheIntentHasTheWholeStatus(t *testing.T) {
 	got := encoded(t, v1beta1.MCPServerStatus{
 		Phase: v1beta1.PhaseReady, Message: "m", URL: "http://x", ReadyReplicas: 2, ObservedGeneration: 3,
 		Conditions: []metav1.Condition{{

@@ -26,8 +26,8 @@ func summaryOf(s v1beta1.MCPServerStatus) summary {
 	return summary{s.Phase, s.Message, s.ReadyReplicas}
 }
 
-// TestPhase has the rows of ToolHive's own table first, then those in which Freehold differs from it on purpose.
-func TestPhase(t *testing.T) {
+// The rows of ToolHive's own table come first, then those in which Freehold differs from it on purpose.
+func TestThePhaseIsToolHivesButWhereFreeholdDiffers(t *testing.T) {
 	starting := known(v1beta1.PhasePending, "MCP server is starting")
 	creating := known(v1beta1.PhasePending, "MCP server is being created")
 	creating.Conditions = []metav1.Condition{{Type: v1beta1.ConditionRolledOut, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonCreating}}

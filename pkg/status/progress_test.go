@@ -18,8 +18,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
-// TestProgress: at most one of Ready and Reconciling is True, and where neither is, Stalled tells what is wrong.
-func TestProgress(t *testing.T) {
+// At most one of Ready and Reconciling is True, and where neither is, Stalled tells what is wrong.
+func TestAtMostOneOfReadyAndReconcilingIsTrue(t *testing.T) {
 	rolling := rollout.State{Phase: rollout.Progressing, Reason: rollout.Replacing, Ready: true}
 	stuck := rollout.State{
 		Phase: rollout.Stuck, Reason: "ImagePullBackOff", Pod: "web-0", Detail: "container mcp", Since: noon.Add(-time.Minute), Ready: true,
@@ -83,7 +83,7 @@ func TestProgress(t *testing.T) {
 }
 
 // The message of a rollout that is stuck names the pod, the reason, and since when.
-func TestStalledMessage(t *testing.T) {
+func TestStalledNamesThePodAndTheReason(t *testing.T) {
 	state := rollout.State{Phase: rollout.Stuck, Reason: "CrashLoopBackOff", Pod: "web-0", Detail: "container mcp", Since: noon}
 	got := status.Compute(status.Observation{Server: server(), StatefulSet: backend(0), Proxy: serving, Backend: state}, noon.Add(time.Hour))
 	const want = "The rollout of the backend is Stuck: CrashLoopBackOff (pod web-0): container mcp since 2026-01-01T12:00:00Z"
@@ -109,7 +109,7 @@ func TestReportedRolloutsAgreeWithStalled(t *testing.T) {
 
 // A workload that its controller has not looked at since the last change is taken for what it was, unless it is the spec
 // that has changed, or something that it refers to.
-func TestNotObserved(t *testing.T) {
+func TestAWorkloadThatIsNotObservedIsTakenForWhatItWas(t *testing.T) {
 	policed := server()
 	policed.Spec.AuthzConfigRef = &v1beta1.MCPAuthzConfigReference{Name: "policy"}
 	served := status.Compute(status.Observation{
@@ -151,7 +151,7 @@ func TestNotObserved(t *testing.T) {
 }
 
 // What was not rendered, or not written, is not what the pods are of, unless they were of it before, and nothing has changed since.
-func TestRolledOutOfWhatIsWithheld(t *testing.T) {
+func TestWhatIsWithheldIsNotRolledOut(t *testing.T) {
 	finding := []status.Finding{{v1beta1.ConditionSpecValid, metav1.ConditionFalse, "Wrong", "Wrong"}}
 	served := status.Compute(status.Observation{
 		Server: server(), StatefulSet: backend(1), ProxyPods: pods(running()), Proxy: serving, Backend: serving,
@@ -176,7 +176,7 @@ func TestRolledOutOfWhatIsWithheld(t *testing.T) {
 }
 
 // The image is that of the pods that are ready; as long as they have not all the same, or none is, that which was told last.
-func TestImageSeen(t *testing.T) {
+func TestTheImageIsThatOfThePodsThatAreReady(t *testing.T) {
 	s := server()
 	look := func(images ...string) string {
 		next := status.Compute(status.Observation{

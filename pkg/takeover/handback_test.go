@@ -175,8 +175,7 @@ func TestRoleIsAsToolHiveMakesIt(t *testing.T) {
 	}
 }
 
-// An interrupted handback that is run again ends as one that was not.
-func TestHandbackInterrupted(t *testing.T) {
+func TestAnInterruptedHandbackEndsAsAWholeOne(t *testing.T) {
 	const all = 100
 	server, children := example(3, closedGate)
 	wantServer, wantChildren := run(t, server, children, all)
@@ -211,7 +210,7 @@ func plain(t *testing.T, object *unstructured.Unstructured) map[string]any {
 }
 
 // What is handed back is as ToolHive needs it, and others keep what is theirs.
-func TestHandbackResult(t *testing.T) {
+func TestWhatIsHandedBackIsAsToolHiveNeedsIt(t *testing.T) {
 	for name, test := range map[string]struct {
 		generation int64
 		gate, want string
@@ -262,9 +261,9 @@ func handedBack(t *testing.T, generation int64, gate string) (*unstructured.Unst
 	return run(t, server, children, 100)
 }
 
-// TestHandbackOfRestart: ToolHive's operator takes a request for a restart that Freehold has answered for answered, and one of its own
-// for what it was. The proxy restarts anyway, and by its chart the operator may not delete the pods that an immediate restart deletes.
-func TestHandbackOfRestart(t *testing.T) {
+// ToolHive's operator takes a request for a restart that Freehold has answered for answered, and one of its own for what it was. The proxy
+// restarts anyway, and by its chart the operator may not delete the pods that an immediate restart deletes.
+func TestAHandbackLeavesRestartsAnswered(t *testing.T) {
 	const asked, earlier, later = "2026-01-02T03:04:05+02:00", "2026-01-01T00:00:00Z", "2026-01-02T01:04:06Z"
 	of := func(annotations map[string]any) *unstructured.Unstructured {
 		server, _ := example(3, closedGate)
@@ -304,7 +303,7 @@ func TestHandbackOfRestart(t *testing.T) {
 }
 
 // A config that is handed back, in one run or two, keeps its finalizer and what ToolHive knows of its status, as ToolHive's.
-func TestHandbackOfConfig(t *testing.T) {
+func TestAConfigThatIsHandedBackKeepsItsFinalizer(t *testing.T) {
 	of := func(steps int, object *unstructured.Unstructured) *unstructured.Unstructured {
 		for _, r := range takeover.HandbackAlone(object) {
 			for n := range 3 {

@@ -32,7 +32,7 @@ func TestEveryKindHasAnHeir(t *testing.T) {
 }
 
 // The number of replicas passes to nobody unless there is a number to write; conditions of any type pass to ours.
-func TestHeirs(t *testing.T) {
+func TestReplicasPassToNobodyWithoutANumber(t *testing.T) {
 	covered := func(ref apply.ObjectRef, path fieldpath.Path, replicas ...string) (by string) {
 		for _, heir := range takeover.Heirs(managers.Registry().Writers(), ref, replicas...) {
 			if heir.Covers(path) {
@@ -67,7 +67,7 @@ func TestHeirs(t *testing.T) {
 	}
 }
 
-func TestUntaken(t *testing.T) {
+func TestWhatToolHiveStillHoldsIsUntaken(t *testing.T) {
 	ref := apply.ObjectRef{Kind: managers.StatefulSet}
 	theirs := metav1.ManagedFieldsEntry{Manager: managers.ToolHiveRunner, Operation: metav1.ManagedFieldsOperationApply}
 	ours := metav1.ManagedFieldsEntry{Manager: managers.Backend, Operation: metav1.ManagedFieldsOperationApply}
@@ -84,7 +84,7 @@ func TestUntaken(t *testing.T) {
 	}
 }
 
-func TestGate(t *testing.T) {
+func TestAGateIsClosedByANumberAboveOne(t *testing.T) {
 	for value, closed := range map[string]bool{
 		"": false, "x": false, "-3": false, "0": false, "1": false, "2": true, "9223372036854775807": true, "9223372036854775808": false,
 	} {

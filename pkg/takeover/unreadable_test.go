@@ -12,8 +12,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
-// TestUnreadable: what Go parses ToolHive's operator can read.
-func TestUnreadable(t *testing.T) {
+// What Go parses ToolHive's operator can read.
+func TestWhatGoDoesNotParseIsUnreadable(t *testing.T) {
 	limits := func(change func(*v1beta1.RateLimitConfig, *v1beta1.RateLimitBucket)) func(*v1beta1.MCPServerSpec, string) {
 		return func(spec *v1beta1.MCPServerSpec, duration string) {
 			spec.RateLimiting = &v1beta1.RateLimitConfig{Tools: []v1beta1.ToolRateLimitConfig{{Name: "a"}, {Name: "b"}}}
@@ -49,8 +49,8 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestUnreadableWebhook: the same of what MCPServers refer to.
-func TestUnreadableWebhook(t *testing.T) {
+// The same of what MCPServers refer to.
+func TestAWebhookThatGoDoesNotParseIsUnreadable(t *testing.T) {
 	for duration, unreadable := range map[string]bool{"10s": false, "1d": true, "10 seconds": true} {
 		for _, kind := range []string{"mutating", "validating"} {
 			config := &unstructured.Unstructured{Object: map[string]any{
@@ -67,8 +67,8 @@ func TestUnreadableWebhook(t *testing.T) {
 	}
 }
 
-// TestUnreadableSkew: the schema of this one takes any text.
-func TestUnreadableSkew(t *testing.T) {
+// The schema of this one takes any text.
+func TestASkewThatGoDoesNotParseIsUnreadable(t *testing.T) {
 	for skew, unreadable := range map[any]bool{"30s": false, "-1m": false, nil: false, "1d": true, "abc": true, "": true} {
 		obo := map[string]any{}
 		if skew != nil {

@@ -16,8 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 )
 
-// What has one of several alternatives is found in every container and volume of both workloads.
-func TestUnions(t *testing.T) {
+func TestAlternativesAreFoundInEveryContainerAndVolume(t *testing.T) {
 	source := corev1ac.EnvVarSource().WithFieldRef(corev1ac.ObjectFieldSelector().WithFieldPath("status.podIP"))
 	secret := corev1ac.EnvVarSource().WithSecretKeyRef(corev1ac.SecretKeySelector().WithName("keys").WithKey("a"))
 	pod := corev1ac.PodTemplateSpec().WithSpec(corev1ac.PodSpec().
@@ -66,7 +65,7 @@ func TestUnions(t *testing.T) {
 }
 
 // A port in the way has the name of another one that is wanted. The whole list may have one if the object is not known.
-func TestUnionsOfPorts(t *testing.T) {
+func TestAPortInTheWayHasANameThatIsWanted(t *testing.T) {
 	const list = `.spec.template.spec.containers[name="toolhive"].ports`
 	deployment := appsv1ac.Deployment("web", "shop").WithSpec(appsv1ac.DeploymentSpec().WithTemplate(
 		corev1ac.PodTemplateSpec().WithSpec(corev1ac.PodSpec().WithContainers(corev1ac.Container().WithName("toolhive").WithPorts(

@@ -61,7 +61,7 @@ func TestEveryManagerHasAWriter(t *testing.T) {
 }
 
 // What refers to other objects is the content: of a workload, the number of replicas tells of its source alone.
-func TestWhoRecordsReferences(t *testing.T) {
+func TestOnlyContentRecordsReferences(t *testing.T) {
 	planners, err := writers.Planners()
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func TestWhoRecordsReferences(t *testing.T) {
 }
 
 // Planners are writers of the same managers; they need no cluster.
-func TestPlanners(t *testing.T) {
+func TestPlannersNeedNoCluster(t *testing.T) {
 	planners, err := writers.Planners()
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-func TestReplies(t *testing.T) {
+func TestAReplyIsWhatIsShownAfterTheEdit(t *testing.T) {
 	r := newReplies()
 	r.showServer("named", true) // before the edit: it is no answer to it
 	r.send("named")

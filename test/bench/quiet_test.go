@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestSilence(t *testing.T) {
+func TestSilenceBeginsAfterTheLatestWork(t *testing.T) {
 	type sample struct {
 		at     time.Duration
 		cpu    time.Duration

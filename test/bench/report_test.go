@@ -301,7 +301,7 @@ func TestThresholdsAreReadStrictly(t *testing.T) {
 	}
 }
 
-func TestMedian(t *testing.T) {
+func TestTheMedianIsTheMiddle(t *testing.T) {
 	for _, c := range []struct {
 		numbers []float64
 		want    float64
@@ -366,7 +366,7 @@ func TestTheReportIsWritten(t *testing.T) {
 	}
 }
 
-func TestFlags(t *testing.T) {
+func TestFlagsThatDoNotFitAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		args string
 		ok   bool

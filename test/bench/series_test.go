@@ -19,7 +19,7 @@ import (
 	"github.com/freehold-dev/freehold/test/bench/recording"
 )
 
-func TestWhatIsRecorded(t *testing.T) {
+func TestARunIsReadAsItWasRecorded(t *testing.T) {
 	r := good()
 	r.NoOperator = stage{Took: time.Minute, Plane: map[cluster.Component]time.Duration{cluster.APIServer: 1500 * time.Millisecond}}
 	r.Freehold.Config.Took = 1500 * time.Millisecond
@@ -63,8 +63,8 @@ func TestWhatIsRecorded(t *testing.T) {
 	}
 }
 
-// TestContinue records numbers of MCPServers one after the other, in any order, and one of them again.
-func TestContinue(t *testing.T) {
+// TestARecordingIsContinuedInAnyOrder records numbers of MCPServers one after the other, in any order, and one of them again.
+func TestARecordingIsContinuedInAnyOrder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "recorded.json")
 	add := func(kernel string, servers int, took float64) {
 		t.Helper()
@@ -108,8 +108,8 @@ func TestContinue(t *testing.T) {
 	}
 }
 
-// TestContinueWithoutToolHive: runs without ToolHive's operator, and with it, stay beside one another, as long as its release is the same.
-func TestContinueWithoutToolHive(t *testing.T) {
+// Runs without ToolHive's operator, and with it, stay beside one another, as long as its release is the same.
+func TestRunsWithoutToolHiveStayBesideThoseWithIt(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "recorded.json")
 	for _, step := range []struct {
 		release, runs string
@@ -184,8 +184,8 @@ func TestARecordingIsReplacedAsAWhole(t *testing.T) {
 	}
 }
 
-// TestRecordedAndWritten: what took hours is kept, whatever becomes of the terminal, and written, whatever becomes of the file.
-func TestRecordedAndWritten(t *testing.T) {
+// What took hours is kept, whatever becomes of the terminal, and written, whatever becomes of the file.
+func TestWhatTookHoursIsKept(t *testing.T) {
 	to := &series{path: filepath.Join(t.TempDir(), "recorded.json"), commit: "abc", recording: &recording.Recording{}}
 	b := &bench{progress: io.Discard}
 	closed := errors.New("the terminal is closed")
@@ -230,7 +230,7 @@ func TestARunWithoutItsEndIsRecorded(t *testing.T) {
 	}
 }
 
-func TestSizes(t *testing.T) {
+func TestSizesAreNumbersAboveZero(t *testing.T) {
 	var s sizes
 	if err := s.Set("100,300,1000"); err != nil || s.String() != "100,300,1000" {
 		t.Errorf("got %v, %v", s, err)
@@ -242,7 +242,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-func TestPercentiles(t *testing.T) {
+func TestAPercentileIsOneOfTheTimes(t *testing.T) {
 	var times []time.Duration
 	for i := 100; i > 0; i-- {
 		times = append(times, time.Duration(i))

@@ -110,7 +110,7 @@ func TestASeedRepeatsItsDraws(t *testing.T) {
 	}
 }
 
-func TestExpectations(t *testing.T) {
+func TestAnExpectationIsMetAfterItsOperation(t *testing.T) {
 	w := newWaits()
 	if !w.reserve("a") || w.reserve("a") || !w.reserve("b") {
 		t.Fatal("an MCPServer is for one operation at a time")
@@ -144,7 +144,7 @@ func TestExpectations(t *testing.T) {
 	}
 }
 
-func TestChildCounts(t *testing.T) {
+func TestTheChildrenOfAnMCPServerAreCounted(t *testing.T) {
 	got, err := childCounts()
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -82,8 +81,8 @@ func TestASoakIsRecordedAndWritten(t *testing.T) {
 	}
 }
 
-// TestASoakThatEndsEarly: what was not measured is never good, and what was measured is judged.
-func TestASoakThatEndsEarly(t *testing.T) {
+// What was not measured is never good, and what was measured is judged.
+func TestWhatWasNotMeasuredIsNeverGood(t *testing.T) {
 	r := newSoakResult(soakSettings{servers: 100, mostWait: 10 * time.Second})
 	r.idle, r.restarted, r.calm, r.violations = 0, 1, []time.Duration{time.Second}, []string{"a forced apply"}
 	r.phases = []phase{{name: phaseCreate}, {name: phaseRemake, unrest: errors.New("1 key waits")}}
@@ -140,21 +139,35 @@ func TestEachCheckCanFail(t *testing.T) {
 	}
 }
 
-func TestNoEditIsNotGood(t *testing.T) {
-	r := well()
-	r.calm, r.churn, r.remade = nil, nil, nil
-	if names := failed(r); len(names) != 3 {
-		t.Errorf("failed: %v", names)
+func TestWhatIsMissingIsNotGood(t *testing.T) {
+	all := func(change func(w *window)) func(r *soakResult) {
+		return func(r *soakResult) {
+			for i := range r.windows {
+				change(&r.windows[i])
+			}
+		}
 	}
-}
-
-func TestMemoryThatWasNotReadIsNotGood(t *testing.T) {
-	r := well()
-	for i := range r.windows {
-		r.windows[i].heapMiB = 0
-	}
-	if names := failed(r); !slices.Equal(names, []string{"live heap, MiB"}) {
-		t.Errorf("failed: %v", names)
+	for name, c := range map[string]struct {
+		leave func(r *soakResult)
+		want  []string
+	}{
+		"edits": {func(r *soakResult) { r.calm, r.churn, r.remade = nil, nil, nil }, []string{
+			"p99 from an edit until it is applied, in calm", "p99 from an edit until it is applied, under churn",
+			"p99 from an edit until it is applied, while MCPServers are made again",
+		}},
+		"memory": {all(func(w *window) { w.heapMiB = 0 }), []string{"live heap, MiB"}},
+		// There is nothing to compare memory with then.
+		"objects": {all(func(w *window) { w.cached = nil }), []string{
+			"cached objects", "live heap after MCPServers were made again, MiB", "live heap, MiB", "resident memory, MiB",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := well()
+			c.leave(r)
+			if diff := cmp.Diff(c.want, failed(r)); diff != "" {
+				t.Errorf("failed (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 
@@ -187,18 +200,7 @@ func TestMemoryMayGrowWithTheObjects(t *testing.T) {
 	}
 }
 
-// TestMemoryOfNothing: without a number of objects there is nothing to compare memory with.
-func TestMemoryOfNothing(t *testing.T) {
-	r := well()
-	for i := range r.windows {
-		r.windows[i].cached = nil
-	}
-	if names := failed(r); !slices.Contains(names, "cached objects") {
-		t.Errorf("failed: %v", names)
-	}
-}
-
-func TestNumbersForPeople(t *testing.T) {
+func TestNumbersForPeopleBeginWithTheLargest(t *testing.T) {
 	got := byNumber(map[operation]int{labelChild: 2, editImage: 7, scaleProxy: 2})
 	if want := "7 image by hand, 2 foreign label, 2 scale by hand"; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -217,7 +219,7 @@ go_gc_heap_live_bytes 3.145728e+07
 go_goroutines 80
 `
 
-func TestReadingsOfMetrics(t *testing.T) {
+func TestAReadingNeedsEachMetric(t *testing.T) {
 	got, err := parseReading(someMetrics)
 	if err != nil {
 		t.Fatal(err)
@@ -253,7 +255,7 @@ func TestASamplerKeepsTheWorst(t *testing.T) {
 	}
 }
 
-func TestSoakFlags(t *testing.T) {
+func TestSoakFlagsThatDoNotFitAreRefused(t *testing.T) {
 	for args, ok := range map[string]bool{
 		"": true, "-n 200 -duration 3m -seed 7 -windows 3": true, "-n 4": false, "-windows 2": false, "-rate 0": false,
 		"-duration 0s": false, "-most-wait 0s": false, "more": false,
@@ -270,7 +272,7 @@ func TestSoakFlags(t *testing.T) {
 }
 
 // What the documentation shows of a soak has its facts, and says which checks failed.
-func TestWhatIsRecordedOfASoak(t *testing.T) {
+func TestARecordedSoakSaysWhichChecksFailed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "soak.json")
 	results := recordedResults([]fact{{"writes", "5"}}, []check{{"memory", "flat", false}, {"the end", "not reached", true}})
 	want := &recording.Soak{Commit: "abc", Servers: 50, Seed: 7, Churn: 60, Took: 180, Results: []recording.Result{

@@ -74,7 +74,7 @@ func (c *churn) expectLost(t *testing.T, want ...string) {
 	}
 }
 
-func TestLabelsThatDoNotLast(t *testing.T) {
+func TestLabelsThatDoNotLastAreFound(t *testing.T) {
 	c := handled(t, 1)
 	name := serverName(0)
 	services, configMaps := uint64(0), uint64(4) // Their places among childrenToDelete.
@@ -106,7 +106,7 @@ func TestLabelsThatDoNotLast(t *testing.T) {
 	c.expectLost(t)
 }
 
-func TestNumbersOfProxiesThatDoNotLast(t *testing.T) {
+func TestNumbersOfProxiesThatDoNotLastAreFound(t *testing.T) {
 	c := handled(t, 1)
 	c.expectLost(t)
 	c.scaled[serverName(0)] = true

@@ -27,9 +27,8 @@ func list(t *testing.T, args ...string) []string {
 	return strings.Fields(string(output))
 }
 
-// TestAPIDependencies shows that whoever imports the API types gets nothing with them that apimachinery would not bring
-// along itself.
-func TestAPIDependencies(t *testing.T) {
+// Whoever imports the API types gets nothing with them that apimachinery would not bring along itself.
+func TestTheAPITypesBringNothingElseAlong(t *testing.T) {
 	t.Parallel()
 	var direct, foreign []string
 	for _, path := range list(t, "-f", `{{join .Imports "\n"}}`, "./apis/...") {
@@ -62,8 +61,8 @@ func TestAPIDependencies(t *testing.T) {
 	t.Logf("%d packages in all, %d of them ours", len(all), len(own))
 }
 
-// TestLibraryDependencies shows that the packages for other operators bring neither MCPServers nor a client along.
-func TestLibraryDependencies(t *testing.T) {
+// The packages for other operators bring neither MCPServers nor a client along.
+func TestTheLibraryBringsNoClientAlong(t *testing.T) {
 	t.Parallel()
 	library := []string{"./pkg/apply", "./pkg/fieldmanager", "./pkg/ownership"}
 	var own []string

@@ -105,7 +105,7 @@ func TestCountsRequestsOfOperators(t *testing.T) {
 	}
 }
 
-func TestInvariants(t *testing.T) {
+func TestEachViolationOfAnInvariantIsFound(t *testing.T) {
 	one := []Run{{Namespaces: []string{"ns"}, Started: start}}
 	tests := map[string]struct {
 		runs       []Run // one, when nil

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// TestSlowdown asks how slow a machine was that was measured each second for ten seconds, and was three times slower in the
-// second half of them.
-func TestSlowdown(t *testing.T) {
+// TestASlowdownIsThatOfTheTimeItIsAskedFor asks how slow a machine was that was measured each second for ten seconds, and was three times
+// slower in the second half of them.
+func TestASlowdownIsThatOfTheTimeItIsAskedFor(t *testing.T) {
 	t.Parallel()
 	began := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	at := func(seconds float64) time.Time { return began.Add(time.Duration(seconds * float64(time.Second))) }

@@ -5,11 +5,11 @@ package harness
 
 import "testing"
 
-// TestTurns counts the turns of tests over some days: each has one every sixth day, and the longest ones of the real node do
-// not come together.
-func TestTurns(t *testing.T) {
+// TestEachLongTestHasATurnEverySixthDay counts the turns of tests over some days: each has one every sixth day, and the longest ones of the
+// real node do not come together.
+func TestEachLongTestHasATurnEverySixthDay(t *testing.T) {
 	longest := []string{"TestVirtualMCPServer", "TestBothOperators", "TestDeletion"}
-	names := append([]string{"TestBadInput", "TestShards", "TestRace"}, longest...)
+	names := append([]string{"TestBadInput", "TestShards", "TestTwoOperatorsTurnNoProxyBack"}, longest...)
 	const days = 3 * turns
 	for _, name := range names {
 		var had int
@@ -40,17 +40,19 @@ func TestTurns(t *testing.T) {
 
 // seconds is how long the long tests without a real node took on two processors, in November 2026.
 var seconds = map[string]int{
-	"TestOtherWriters": 144, "TestControllerRuntime": 122, "TestAPIServerOutage": 109, "TestBesideHelm": 82,
-	"TestKindInstalledLater": 82, "TestGetImage": 80, "TestCoauthors": 74, "TestGrace": 61,
-	"TestHandbackOfConfigsInterrupted": 61, "TestBadInput": 58, "TestRenamedWriters": 53, "TestStaleRace": 50,
-	"TestPausedLeader": 49, "TestBadAnswersAreForgotten": 48, "TestObjectsOfToolHive": 45, "TestDoctor": 43, "TestOddInput": 42,
-	"TestRace": 42, "TestRestartWhileRolling": 41, "TestPodTemplateFields": 38, "TestNamespaceDeletion": 36, "TestShards": 36,
+	"TestWhatOthersWriteStays": 144, "TestControllerRuntime": 122, "TestAPIServerOutage": 109, "TestBesideHelm": 82,
+	"TestKindInstalledLater": 82, "TestGetImage": 80, "TestWritesOfTheOperatorTouchNothingOfCoauthors": 74,
+	"TestANewConfigIsLeftToToolHiveForAMinute": 61, "TestHandbackOfConfigsInterrupted": 61, "TestBadInput": 58,
+	"TestRenamedWriters": 53, "TestTwoOperatorsTurnNoObjectBack": 50, "TestPausedLeader": 49, "TestBadAnswersAreForgotten": 48,
+	"TestObjectsOfToolHive": 45, "TestDoctor": 43, "TestOddInput": 42, "TestTwoOperatorsTurnNoProxyBack": 42,
+	"TestRestartWhileRolling": 41, "TestPodTemplateFields": 38, "TestNamespaceDeletion": 36, "TestShards": 36,
 	"TestTakeoverPace": 32, "TestWatchNamespaces": 32, "TestScale": 31, "TestForeignObjects": 30, "TestNewerSchema": 30,
 	"TestContestedOverrides": 28, "TestTakeoverContested": 27, "TestUninstallKeepingWorkloads": 26, "TestDelaysAreShown": 25,
-	"TestUninstallEverything": 23, "TestStdioAgainstAutoscaler": 22, "TestUninstallInterrupted": 22, "TestStuck": 21,
-	"TestStaleLeftovers": 20, "TestUninstallButDefinitions": 20, "TestUninstallToToolHive": 19, "TestTakeoverOfPullSecrets": 16,
-	"TestPodTemplateEverything": 15, "TestStdioAgainstHaste": 15, "TestOwnNameOfAnother": 14, "TestLibraryExample": 11,
-	"TestStuckForGood": 11, "TestCollidingNames": 10, "TestSlowConfigMap": 6,
+	"TestUninstallEverything": 23, "TestStdioIsSetBackAgainstAnAutoscaler": 22, "TestUninstallInterrupted": 22, "TestStuck": 21,
+	"TestLeftoversOfAPredecessorAreWritten": 20, "TestUninstallButDefinitions": 20, "TestUninstallToToolHive": 19,
+	"TestTakeoverOfPullSecrets": 16, "TestPodTemplateEverything": 15, "TestAHastyScalerIsAnsweredAfterWaitsThatDouble": 15,
+	"TestAnEditUnderAWritersNameIsAConflict": 14, "TestLibraryExample": 11, "TestStuckForGood": 11,
+	"TestACollidingNameIsOfWhoComesFirst": 10, "TestSlowConfigMap": 6,
 }
 
 // TestTurnsAreAlike shows that short runs take about the same time whichever long tests have their turn.

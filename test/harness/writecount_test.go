@@ -12,7 +12,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
-func TestCountWrites(t *testing.T) {
+func TestWritesAreCountedByWriter(t *testing.T) {
 	writes := []*audit.Event{
 		request(server, applies(managers.Finalizer, swap)),
 		request(server, applies(managers.Status, swap), status),
@@ -48,7 +48,7 @@ func TestCountWrites(t *testing.T) {
 	}
 }
 
-func TestMetric(t *testing.T) {
+func TestAMetricIsReadByItsLabels(t *testing.T) {
 	const text = `# HELP freehold_writes_total Intents.
 freehold_writes_total{kind="Role",outcome="unchanged",writer="a b"} 3
 freehold_writes_total{kind="Role",outcome="applied",writer="a b"} 2

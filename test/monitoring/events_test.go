@@ -124,7 +124,7 @@ func TestEvents(t *testing.T) {
 
 // A conflict about so many fields that an event has no room for them all is told nevertheless, with whole commands: they name
 // what is above the fields.
-func TestEventOfALongConflict(t *testing.T) {
+func TestALongConflictIsToldInAnEvent(t *testing.T) {
 	ns := env.Namespace(t)
 	ns.Operate(t)
 	ns.Create(t, harness.Server("web", v1beta1.TransportStreamableHTTP))

@@ -72,7 +72,7 @@ func checkScenario(t *testing.T, entries []entry, server string) {
 
 // Each line of a log in JSON is an object, those of libraries and those of the start and the end included. That nobody
 // takes the traces is told once, in JSON as well.
-func TestLogInJSON(t *testing.T) {
+func TestEachLineOfALogInJSONIsAnObject(t *testing.T) {
 	// The spans are sent ten times a second, and each time in vain.
 	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "100")
 	t.Setenv("OTEL_BSP_EXPORT_TIMEOUT", "100")

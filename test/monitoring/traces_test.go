@@ -212,7 +212,7 @@ func checkOutcomes(t *testing.T, passes map[string]span) {
 
 // A collector that takes connections and answers nothing holds nothing up: neither the work, nor the lease at the end. The
 // end itself waits for it, but not for long.
-func TestCollectorThatHangs(t *testing.T) {
+func TestACollectorThatHangsHoldsNothingUp(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // at once
 	if err != nil {
 		t.Fatal(err)

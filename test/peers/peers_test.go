@@ -255,8 +255,9 @@ func TestWebhook(t *testing.T) {
 	}
 }
 
-// TestSignature compares a signature with one that openssl dgst -sha256 -hmac has made of the time, a dot and the body.
-func TestSignature(t *testing.T) {
+// TestASignatureIsThatOfOpenSSL compares a signature with one that openssl dgst -sha256 -hmac has made of the time, a
+// dot and the body.
+func TestASignatureIsThatOfOpenSSL(t *testing.T) {
 	const want = "sha256=49f24e537407743fa4a0242bb63b94b9a47ee99cbbe071ccd8a22550ae411686"
 	if got := sign("secret", "1700000000", []byte(`{"a":1}`)); got != want {
 		t.Errorf("the signature is %s, want %s", got, want)

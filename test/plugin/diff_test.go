@@ -90,8 +90,7 @@ func TestDiffOfRemovedFields(t *testing.T) {
 	}
 }
 
-// What the operator would not write is said.
-func TestDiffNotWritten(t *testing.T) {
+func TestADiffSaysWhatIsNotWritten(t *testing.T) {
 	s := newScene(t)
 	s.contestOne(t)
 	got := must(t, s.Namespace, cmd.ExitFound, "diff", "web", known)
@@ -120,8 +119,7 @@ func TestDiffNotWritten(t *testing.T) {
 	}
 }
 
-// A user without the right to write is told what is missing.
-func TestRights(t *testing.T) {
+func TestAUserWithoutRightsIsToldWhatIsMissing(t *testing.T) {
 	s := newScene(t)
 	s.stop(t)
 	s.Edit(t, web, func(server *v1beta1.MCPServer) { server.Spec.Image = "example.com/mcp:2" })

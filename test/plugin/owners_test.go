@@ -52,7 +52,7 @@ func TestOwners(t *testing.T) {
 }
 
 // Colour is for terminals, unless the user says otherwise.
-func TestOwnersColour(t *testing.T) {
+func TestColourIsForTerminals(t *testing.T) {
 	ns := env.Namespace(t)
 	for name, test := range map[string]struct {
 		call
@@ -128,8 +128,7 @@ func TestOwnersAgree(t *testing.T) {
 	}
 }
 
-// TestChildren holds the plugin's knowledge of the children against what the operator makes.
-func TestChildren(t *testing.T) {
+func TestThePluginKnowsTheChildrenThatTheOperatorMakes(t *testing.T) {
 	s := newScene(t, harness.InlineAuthorization)
 	objects, err := s.ObjectsOf(t.Context(), web)
 	if err != nil {
@@ -157,8 +156,7 @@ func TestChildren(t *testing.T) {
 	}
 }
 
-// What stands in the way of a child is not shown as one.
-func TestOwnersStranger(t *testing.T) {
+func TestWhatStandsInTheWayIsNotShownAsAChild(t *testing.T) {
 	ns := env.Namespace(t)
 	kubectl := ns.Kubectl(t)
 	kubectl.Run(t, "create", "serviceaccount", "web-sa")
@@ -170,7 +168,7 @@ func TestOwnersStranger(t *testing.T) {
 }
 
 // The values of Secrets are not shown unless that is asked for, nor are they where kubectl keeps them.
-func TestOwnersSecret(t *testing.T) {
+func TestValuesOfASecretAreNotShownUnasked(t *testing.T) {
 	ns := env.Namespace(t)
 	ns.Kubectl(t).Do(t, harness.Call{Args: []string{"apply", "-f", "-"}, Input: "apiVersion: v1\nkind: Secret\nmetadata: {name: key}\ndata: {password: aHVudGVyMg==}\n"})
 	for _, format := range []string{"", "wide", "tree", "html", "yaml", "json"} {

@@ -152,8 +152,7 @@ func (s *scene) checkRequests(t *testing.T, since audit.Mark) {
 	}
 }
 
-// The annotation may be somebody else's already. It is not taken by force.
-func TestAnnotationOfSomebodyElse(t *testing.T) {
+func TestSomebodyElsesAnnotationIsNotTakenByForce(t *testing.T) {
 	s := newScene(t, withReplicas()...)
 	s.kubectl.Run(t, "annotate", "mcpserver", web, "freehold.dev/yield=.spec.sessionAffinity", "freehold.dev/take=nobody")
 	s.contest(t)
@@ -184,8 +183,7 @@ func got(t *testing.T, text, from string) string {
 	return strings.TrimSpace(text[i:])
 }
 
-// Without an operator there is no answer.
-func TestNoAnswer(t *testing.T) {
+func TestWithoutAnOperatorThereIsNoAnswer(t *testing.T) {
 	s := newScene(t)
 	s.contestOne(t)
 	s.stop(t)
@@ -197,7 +195,7 @@ func TestNoAnswer(t *testing.T) {
 }
 
 // A request that was carried out is made again while no operator runs. The next one carries it out.
-func TestNoAnswerToTakeAgain(t *testing.T) {
+func TestATakeThatIsAskedForAgainWaitsForAnOperator(t *testing.T) {
 	s := newScene(t)
 	s.contestOne(t)
 	must(t, s.Namespace, cmd.ExitDone, "take", "web", "--yes", known)
@@ -215,7 +213,7 @@ func TestNoAnswerToTakeAgain(t *testing.T) {
 }
 
 // What cannot be left to others is not offered to be left, and yield says so, also where another field of the same object could be.
-func TestYieldOfWhatCannotBe(t *testing.T) {
+func TestWhatCannotBeYieldedIsNotOffered(t *testing.T) {
 	s := newScene(t)
 	refused := func() {
 		t.Helper()
@@ -272,7 +270,7 @@ func TestConflictsAgree(t *testing.T) {
 }
 
 // The operator's arguments have a part in what it wants.
-func TestOperatorSettings(t *testing.T) {
+func TestTheArgumentsOfTheOperatorCount(t *testing.T) {
 	s := newScene(t)
 	s.contestOne(t)
 	coloured := must(t, s.Namespace, cmd.ExitFound, "conflicts", known, "--color=always").out
@@ -315,7 +313,7 @@ func TestOperatorSettings(t *testing.T) {
 }
 
 // An MCPServer that cannot be rendered has no conflicts, and that is said.
-func TestConflictsOfInvalid(t *testing.T) {
+func TestAnInvalidMCPServerHasNoConflicts(t *testing.T) {
 	s := newScene(t)
 	s.Edit(t, web, harness.PodTemplate(`{"spec":{"containers":[{"name":"mcp","ports":"none"}]}}`))
 	got := must(t, s.Namespace, cmd.ExitDone, "conflicts", known)

@@ -96,8 +96,7 @@ func referenceOf(t *testing.T, sc scenario) outcome {
 	return end
 }
 
-// TestOrders: in whatever order requests are carried out and events are seen, a scenario ends alike.
-func TestOrders(t *testing.T) {
+func TestAScenarioEndsAlikeInWhateverOrder(t *testing.T) {
 	eachScenario(t, func(t *testing.T, sc scenario, reference outcome) {
 		t.Helper()
 		for n := range uint64(inShort(2, 10)) {
@@ -106,8 +105,8 @@ func TestOrders(t *testing.T) {
 	})
 }
 
-// TestRepeated: a seed repeats a history, whatever goes wrong in it.
-func TestRepeated(t *testing.T) {
+// A seed repeats a history, whatever goes wrong in it.
+func TestASeedRepeatsAHistory(t *testing.T) {
 	repeats := func(t *testing.T, history func() (trace []string)) {
 		t.Helper()
 		if diff := cmp.Diff(history(), history()); diff != "" {
@@ -188,9 +187,9 @@ func TestTwoCrashes(t *testing.T) {
 	})
 }
 
-// TestTwoOperators has two processes at work all the time, which leader election would keep from happening for long: they
-// come to rest, and to the same end.
-func TestTwoOperators(t *testing.T) {
+// TestTwoOperatorsComeToRest has two processes at work all the time, which leader election would keep from happening for long: they come to
+// rest, and to the same end.
+func TestTwoOperatorsComeToRest(t *testing.T) {
 	eachScenario(t, func(t *testing.T, sc scenario, reference outcome) {
 		t.Helper()
 		for n := range uint64(inShort(1, 5)) {

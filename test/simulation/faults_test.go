@@ -122,9 +122,9 @@ func TestFaults(t *testing.T) {
 	})
 }
 
-// TestAbsentAtTakeover answers each read of each takeover once as if there were no such object. What ToolHive made of that name is
-// taken over all the same.
-func TestAbsentAtTakeover(t *testing.T) {
+// TestATakeoverTakesWhatOneReadDidNotFind answers each read of each takeover once as if there were no such object. What ToolHive made of
+// that name is taken over all the same.
+func TestATakeoverTakesWhatOneReadDidNotFind(t *testing.T) {
 	var sum total
 	sum.report(t)
 	each(t, takeovers(), func(t *testing.T, sc scenario, reference outcome) {

@@ -221,9 +221,9 @@ func (h handback) compare(t *testing.T, what string, want, got handedBack) {
 	}
 }
 
-// TestHandbackRefrained kills the plugin at every request, and starts the operator again: it takes back what was handed back already.
-// Then the operator is stopped, and all is handed back as it is without that.
-func TestHandbackRefrained(t *testing.T) {
+// TestAnOperatorTakesAnInterruptedHandbackBack kills the plugin at every request, and starts the operator again: it takes back what was
+// handed back already. Then the operator is stopped, and all is handed back as it is without that.
+func TestAnOperatorTakesAnInterruptedHandbackBack(t *testing.T) {
 	for _, h := range handbacks() {
 		if h.name == "of what was taken over" {
 			continue // The operator that comes back tells of a conflict, and what the status says of that stays. See docs/reliability.md.
@@ -251,9 +251,9 @@ func TestHandbackRefrained(t *testing.T) {
 	}
 }
 
-// TestHandbackOfABusyStatefulSet hands back while the StatefulSet's status changes before every request of the plugin, for as long as a
-// rollout may last.
-func TestHandbackOfABusyStatefulSet(t *testing.T) {
+// TestAHandbackEndsWhileAStatefulSetIsBusy hands back while the StatefulSet's status changes before every request of the plugin, for as
+// long as a rollout may last.
+func TestAHandbackEndsWhileAStatefulSetIsBusy(t *testing.T) {
 	busy := handback{"busy", func(s *Simulation) {
 		s.createServer("web", nil)
 		var first time.Time

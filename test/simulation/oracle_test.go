@@ -73,8 +73,7 @@ func madeFrom(generation int64) func(*appsv1.Deployment) {
 
 func dying(d *appsv1.Deployment) { d.DeletionTimestamp = new(metav1.Now()) }
 
-// TestOracle: the oracle finds each request that Freehold promises not to make.
-func TestOracle(t *testing.T) {
+func TestTheOracleFindsEachRequestThatMustNotBe(t *testing.T) {
 	const (
 		swap  = `{"metadata":{"uid":"d","resourceVersion":"7"}}`
 		edits = `[{"op":"test","path":"/metadata/uid","value":"d"},{"op":"replace","path":"/metadata/resourceVersion","value":"7"},

@@ -22,7 +22,7 @@ import (
 	"github.com/freehold-dev/freehold/internal/history"
 )
 
-var specs = flag.Int("specs", 1, "of how many specs TestSpecs tries one; 200 with -short")
+var specs = flag.Int("specs", 1, "of how many specs TestEverySpecEndsAsForANewObject tries one; 200 with -short")
 
 // freshOf returns how it ends where the subject is created with the n-th mutation; with none for -1.
 func (o *subject) freshOf(t *testing.T, n int) history.State {
@@ -150,10 +150,11 @@ func reported(t *testing.T, object json.RawMessage) json.RawMessage {
 	}))
 }
 
-// TestSpecs sets every field of an MCPServer's spec to several values, and that of every configuration that an MCPServer refers to. A
-// spec that the API server refuses costs nothing. One that it accepts ends as it does for an object that is created with it; so
-// does the next one, and the one that it had before. Where a spec cannot be used, the proxy goes on as it was until the next one.
-func TestSpecs(t *testing.T) {
+// TestEverySpecEndsAsForANewObject sets every field of an MCPServer's spec to several values, and that of every configuration that an
+// MCPServer refers to. A spec that the API server refuses costs nothing. One that it accepts ends as it does for an object that is created
+// with it; so does the next one, and the one that it had before. Where a spec cannot be used, the proxy goes on as it was until the next
+// one.
+func TestEverySpecEndsAsForANewObject(t *testing.T) {
 	configs, err := configSubjects()
 	if err != nil {
 		t.Fatal(err)

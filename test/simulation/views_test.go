@@ -58,8 +58,8 @@ func delay(s *Simulation, resource string) {
 	}
 }
 
-// TestViews: each informer apart sees everything after all others, or loses its watch instead of any one event.
-func TestViews(t *testing.T) {
+// Each informer apart sees everything after all others, or loses its watch instead of any one event.
+func TestEachInformerMayLagBehindTheOthers(t *testing.T) {
 	var sum total
 	sum.report(t)
 	eachScenario(t, func(t *testing.T, sc scenario, reference outcome) {
@@ -97,9 +97,9 @@ func TestViews(t *testing.T) {
 // lag is for how many steps an operator is behind. The other one has done what it can well before.
 const lag = 600
 
-// TestLaggingOperator has two processes at work, one of which sees no event of some objects for long: it writes nothing from its earlier
-// view. Meanwhile both may overwrite each other's status, so it does not last until all has come to rest.
-func TestLaggingOperator(t *testing.T) {
+// TestALaggingOperatorWritesNothingFromItsEarlierView has two processes at work, one of which sees no event of some objects for long: it
+// writes nothing from its earlier view. Meanwhile both may overwrite each other's status, so it does not last until all has come to rest.
+func TestALaggingOperatorWritesNothingFromItsEarlierView(t *testing.T) {
 	eachScenario(t, func(t *testing.T, sc scenario, reference outcome) {
 		t.Helper()
 		for what, isWithheld := range map[string]func(kind schema.GroupKind) bool{
@@ -119,7 +119,7 @@ func TestLaggingOperator(t *testing.T) {
 					return early
 				}
 			})
-			end.rolls = nil // As in TestTwoOperators.
+			end.rolls = nil // As in TestTwoOperatorsComeToRest.
 			compare(t, "an operator that is behind with "+what, reference, end)
 		}
 	})

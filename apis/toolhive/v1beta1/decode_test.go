@@ -135,8 +135,7 @@ func TestOneUnreadableStatusLeavesTheListReadable(t *testing.T) {
 	}
 }
 
-// TestStatusesThatAreNone: whatever is stored, the object is read.
-func TestStatusesThatAreNone(t *testing.T) {
+func TestAnObjectWhoseStatusIsNoneIsRead(t *testing.T) {
 	for _, status := range []string{`"x"`, `[]`, `{"conditions":"x"}`, `{"conditions":["x",null]}`, `null`} {
 		server := &MCPServer{}
 		if err := kjson.UnmarshalCaseSensitivePreserveInts([]byte(`{"metadata":{"name":"a"},"status":`+status+`}`), server); err != nil {

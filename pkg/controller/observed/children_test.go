@@ -116,7 +116,7 @@ func TestReduceForeignObjectsToTheirIdentity(t *testing.T) {
 }
 
 // Of a child what is kept is what decides on it: its content, other people's labels and what others own are not.
-func TestReduceChildren(t *testing.T) {
+func TestReduceChildrenToWhatDecides(t *testing.T) {
 	for name, mark := range map[string]func(*metav1.ObjectMeta){
 		"owned by an MCPServer": func(m *metav1.ObjectMeta) {
 			m.OwnerReferences = append(m.OwnerReferences, metav1.OwnerReference{APIVersion: "toolhive.stacklok.dev/v1beta1", Kind: "MCPServer", Name: "web"})

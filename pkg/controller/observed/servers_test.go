@@ -50,7 +50,7 @@ func TestSlimServersKeepAllAndShareTexts(t *testing.T) {
 }
 
 // Of an MCPServer of another operator the cache keeps what it refers to, whatever that is, and who it is.
-func TestWhatIsKeptOfAnotherOperatorsMCPServer(t *testing.T) {
+func TestReduceAnotherOperatorsMCPServerToItsReferences(t *testing.T) {
 	server := &v1beta1.MCPServer{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "shop"}}
 	server.UID, server.ResourceVersion, server.Generation = "uid", "7", 3
 	server.Labels = map[string]string{"shard": "b"}

@@ -9,7 +9,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
-func TestClassOf(t *testing.T) {
+func TestAClassFollowsFromTheNameAndTheSubresource(t *testing.T) {
 	for _, test := range []struct {
 		manager, subresource string
 		want                 managers.ManagerClass

@@ -20,7 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
-func TestNames(t *testing.T) {
+func TestNamesOfWritersAreDistinctAndPrintable(t *testing.T) {
 	type place struct {
 		name, object, subresource string
 		kind                      schema.GroupKind
@@ -141,7 +141,7 @@ func TestFinalizerClaimIsOneFinalizer(t *testing.T) {
 	}
 }
 
-func TestStatusClaim(t *testing.T) {
+func TestTheStatusClaimsItsOwnConditionsAlone(t *testing.T) {
 	writer, ok := managers.Registry().Writer(managers.Status, managers.MCPServer, "status")
 	if !ok {
 		t.Fatal("nobody writes the status")

@@ -13,7 +13,7 @@ import (
 
 // The plugin writes what none of the operator's writers does, under a name that the API server takes and that none of
 // them has.
-func TestPluginWriter(t *testing.T) {
+func TestThePluginsNameIsNoOtherWriters(t *testing.T) {
 	registry := managers.Registry()
 	if registry.Knows(managers.Plugin) {
 		t.Error("the operator has a writer of the plugin's name")

@@ -11,8 +11,8 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-// TestFormer shows that each name that has former ones is a writer's: the table is read by name, and nothing else would notice.
-func TestFormer(t *testing.T) {
+// Each name that has former ones is a writer's: the table is read by name, and nothing else would notice.
+func TestEachNameThatHasFormerOnesIsAWriters(t *testing.T) {
 	now := map[string]bool{}
 	for _, w := range Registry().Writers() {
 		now[w.Name] = true
@@ -24,8 +24,8 @@ func TestFormer(t *testing.T) {
 	}
 }
 
-// TestOwns has a writer that was renamed, and one from which a field has moved.
-func TestOwns(t *testing.T) {
+// One writer was renamed, and from another one a field has moved.
+func TestOwnsCountsFormerNamesAndFieldsThatMoved(t *testing.T) {
 	before := former
 	former = map[string][]string{Status: {"freehold-report"}, Finalizer: {Requests}}
 	known = Registry

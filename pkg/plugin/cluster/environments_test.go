@@ -24,7 +24,7 @@ func toolHiveDeployment(replicas int32, env ...corev1.EnvVar) appsv1.Deployment 
 }
 
 // The operator's environment is that of its own container, in which the last of several entries counts, also where it is stopped.
-func TestToolHiveEnvironments(t *testing.T) {
+func TestToolHivesEnvironmentIsThatOfItsContainer(t *testing.T) {
 	for _, replicas := range []int32{0, 1} {
 		api := &installation{}
 		api.deploy("freehold", 1)
@@ -52,7 +52,7 @@ func TestToolHiveEnvironments(t *testing.T) {
 }
 
 // A user who may look at one namespace alone learns of the operator there, and one who may look at none gets no error.
-func TestToolHiveEnvironmentsOfANamespace(t *testing.T) {
+func TestToolHivesEnvironmentIsLookedForWhereTheUserMay(t *testing.T) {
 	forbidden := metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden}
 	for path, want := range map[string]int{"/apis/apps/v1/namespaces/toolhive-system/deployments": 1, "none": 0} {
 		found, err := clientOf(t, func(r *http.Request) (int, any) {

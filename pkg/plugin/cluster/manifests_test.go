@@ -38,7 +38,7 @@ func deployed(t *testing.T, file string) *appsv1.Deployment {
 }
 
 // The Deployments that deploy/ makes are known, also with the API server's defaults and in another version.
-func TestStockDeployments(t *testing.T) {
+func TestTheDeploymentsOfTheManifestsAreKnown(t *testing.T) {
 	everywhere, namespaced := []string{"-f", "deploy/install-without-crd.yaml"}, []string{"-k", "deploy/namespaced"}
 	for file, want := range map[string][]string{"install.yaml": everywhere, "install-without-crd.yaml": everywhere, "install-namespaced.yaml": namespaced} {
 		d := deployed(t, file)
@@ -57,7 +57,7 @@ func TestStockDeployments(t *testing.T) {
 }
 
 // A Deployment that has settings of its own is none of deploy/'s.
-func TestCustomisedDeployments(t *testing.T) {
+func TestACustomisedDeploymentIsNotKnown(t *testing.T) {
 	for name, change := range map[string]func(d *appsv1.Deployment, pod *corev1.PodSpec, container *corev1.Container){
 		"another name":      func(d *appsv1.Deployment, _ *corev1.PodSpec, _ *corev1.Container) { d.Name = "freehold-a" },
 		"another namespace": func(d *appsv1.Deployment, _ *corev1.PodSpec, _ *corev1.Container) { d.Namespace = "platform" },

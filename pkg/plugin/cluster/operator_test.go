@@ -27,7 +27,7 @@ func operatorWith(env map[string]string, args ...string) invocation {
 	return invocationOf("own", &deployment.Spec.Template.Spec)
 }
 
-func TestOperatorSettings(t *testing.T) {
+func TestSettingsComeFromArgumentsAndTheEnvironment(t *testing.T) {
 	type environment = map[string]string
 	for name, test := range map[string]struct {
 		operator  invocation
@@ -96,7 +96,7 @@ func TestOperatorSettings(t *testing.T) {
 }
 
 // Without a Deployment the settings are those that install.yaml gives the operator, and the user's arguments go before them.
-func TestAssumedSettings(t *testing.T) {
+func TestWithoutADeploymentItsSettingsAreAssumed(t *testing.T) {
 	assumed, err := installed()
 	if err != nil {
 		t.Fatal(err)
@@ -126,8 +126,8 @@ func TestAssumedSettings(t *testing.T) {
 	}
 }
 
-func TestOperatorSettingsThatAreWrong(t *testing.T) {
-	for _, argument := range []string{"--openshift=maybe", "--default-redis-address=redis"} {
+func TestWrongSettingsNameTheirFlag(t *testing.T) {
+	for _, argument := range []string{"--openshift=maybe", "--default-redis-address=redis", "--mcpserver-selector=shard in"} {
 		flag, _, _ := strings.Cut(argument, "=")
 		if _, err := operatorWith(nil, argument).settings(nil, nil); err == nil || !strings.Contains(err.Error(), flag) {
 			t.Errorf("%s: error %v", argument, err)
@@ -136,7 +136,7 @@ func TestOperatorSettingsThatAreWrong(t *testing.T) {
 }
 
 // What the plugin's user misspells is refused, and not ignored like the operator's other flags.
-func TestArgumentsOfTheUser(t *testing.T) {
+func TestMisspeltArgumentsOfTheUserAreRefused(t *testing.T) {
 	for argument, known := range map[string]bool{
 		"--runner-image=example.com/runner:1": true, "--runer-image=example.com/runner:1": false,
 		"runner-image=example.com/runner:1": false, "--leader-elect=false": false,
@@ -148,7 +148,7 @@ func TestArgumentsOfTheUser(t *testing.T) {
 	}
 }
 
-func TestOperatorSettingsWithoutAnAnswer(t *testing.T) {
+func TestSettingsWithoutAnAnswerAreAnError(t *testing.T) {
 	broken := errors.New("broken")
 	if _, err := (invocation{}).settings(nil, func() (*metav1.APIGroupList, error) { return nil, broken }); !errors.Is(err, broken) {
 		t.Errorf("error %v", err)

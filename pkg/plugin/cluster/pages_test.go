@@ -101,7 +101,7 @@ func discovered(to server) server {
 }
 
 // A list is read in pages, and each object once; also where the API server has forgotten where a page begins.
-func TestPages(t *testing.T) {
+func TestAListIsReadInPages(t *testing.T) {
 	lists := map[string]func(c *Client) (names []string, err error){
 		"MCPServers": func(c *Client) (names []string, err error) {
 			servers, err := c.Servers("")
@@ -147,7 +147,7 @@ func TestPages(t *testing.T) {
 }
 
 // Names are read where the user's namespace has them, and without the rest of the objects.
-func TestNames(t *testing.T) {
+func TestNamesAreReadWithoutTheObjects(t *testing.T) {
 	client := clientOf(t, discovered(func(r *http.Request) (int, any) {
 		const want = "/apis/toolhive.stacklok.dev/v1beta1/namespaces/shop/mcpservers"
 		if accept := r.Header.Get("Accept"); r.URL.Path != want || !strings.Contains(accept, "as=PartialObjectMetadataList") {

@@ -21,7 +21,7 @@ const toolhive = "system:serviceaccount:toolhive-system:toolhive-operator"
 
 // A fence holds where both its policy and its binding are, and nowhere else: a binding alone refuses nothing, nor does one that does not
 // deny, or a policy that is about another user.
-func TestOpenTo(t *testing.T) {
+func TestAFenceNeedsBothItsPolicyAndItsBinding(t *testing.T) {
 	const bindings, policies, namespaces = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings/", "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/", "/api/v1/namespaces/"
 	object := func(apiVersion, kind string, more map[string]any) map[string]any {
 		object := map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": "x", "labels": map[string]any{"team": "a"}}}
@@ -79,7 +79,7 @@ func TestOpenTo(t *testing.T) {
 	}
 }
 
-func TestUsersOfCondition(t *testing.T) {
+func TestUsersAreReadFromPlainConditionsAlone(t *testing.T) {
 	for expression, want := range map[string][]string{
 		"request.userInfo.username == 'a:b'":                                         {"a:b"},
 		` request.userInfo.username=="a" `:                                           {"a"},

@@ -84,7 +84,7 @@ func (i *installation) hold(namespace, name string, renewed time.Time) {
 }
 
 // A Deployment accounts for its own pods, and an operator for its own Lease. Other operators of the namespace show all the same.
-func TestRunningBesideAnotherDeployment(t *testing.T) {
+func TestOtherOperatorsShowBesideADeployment(t *testing.T) {
 	const rest, inA = "--mcpserver-selector=shard notin (a)", "--mcpserver-selector=shard=a"
 	const leaseOfA = "--leader-elect-resource-name=freehold-a"
 	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
@@ -165,8 +165,7 @@ func TestRunningBesideAnotherDeployment(t *testing.T) {
 	}
 }
 
-// TestLeaseRenewedByAClockThatIsAhead: no Lease was renewed a negative time ago.
-func TestLeaseRenewedByAClockThatIsAhead(t *testing.T) {
+func TestNoLeaseWasRenewedANegativeTimeAgo(t *testing.T) {
 	i, now := &installation{}, time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	i.hold(Freehold.namespace, Freehold.lease, now.Add(time.Hour))
 	found, _, err := clientOf(t, i.serve).Running(Freehold, now)
@@ -176,7 +175,7 @@ func TestLeaseRenewedByAClockThatIsAhead(t *testing.T) {
 }
 
 // A container is an operator's by the program that it runs, or by its image. A word among the arguments of another program is none.
-func TestContainersOfOperators(t *testing.T) {
+func TestAnOperatorsContainerIsKnownByItsProgramOrImage(t *testing.T) {
 	for name, test := range map[string]struct {
 		product       Product
 		image         string
@@ -202,8 +201,7 @@ func TestContainersOfOperators(t *testing.T) {
 	}
 }
 
-// ToolHive's Deployment accounts for the Lease of ToolHive's operator.
-func TestRunningToolHiveWithItsLease(t *testing.T) {
+func TestToolHivesDeploymentAccountsForItsLease(t *testing.T) {
 	i := &installation{}
 	i.deploy("thv", 1)
 	i.deployments[0].Spec.Template.Spec.Containers[0].Image = "example.com/toolhive/operator:v1"

@@ -80,9 +80,3 @@ func TestScopesOfAnMCPServerOverlap(t *testing.T) {
 		}
 	})
 }
-
-func TestOperatorSelectorThatIsWrong(t *testing.T) {
-	if _, err := operatorWith(nil, "--mcpserver-selector=shard in").settings(nil, nil); err == nil || !strings.Contains(err.Error(), "--mcpserver-selector") {
-		t.Errorf("error %v", err)
-	}
-}

@@ -32,7 +32,7 @@ func variablesOf(texts ...string) (all []corev1.EnvVar) {
 }
 
 // A reference to a variable has its value, as the kubelet gives it to the container. What the specification does not show stays a reference.
-func TestVariables(t *testing.T) {
+func TestAReferenceToAVariableHasItsValue(t *testing.T) {
 	env := environmentOf("own", &corev1.Container{Env: variablesOf(
 		"EARLY=$(LATE)", "A=a", "LATE=x", "B=$(A)-$(A)$$(A)$A$(", "NS@metadata.namespace", "POD@metadata.name", "MAP", "C=$(NS),$(MAP)", "A=again",
 	)})
@@ -45,7 +45,7 @@ func TestVariables(t *testing.T) {
 }
 
 // The namespaces of an operator are those that its container sees. Where the specification does not show them, it may watch all.
-func TestNamespacesFromVariables(t *testing.T) {
+func TestNamespacesAreThoseThatTheContainerSees(t *testing.T) {
 	for name, test := range map[string]struct {
 		env, args []string
 		want      []string
@@ -92,7 +92,7 @@ func TestNamespacesFromVariables(t *testing.T) {
 }
 
 // What the operator writes is not worked out from a setting that the Deployment does not show; the user can give it.
-func TestSettingsFromVariables(t *testing.T) {
+func TestASettingThatIsNotShownIsNotGuessed(t *testing.T) {
 	called := operatorWith(nil, "--proxy-host=$(HOST)")
 	groups := func() (*metav1.APIGroupList, error) { return &metav1.APIGroupList{}, nil }
 	if _, err := called.settings(nil, groups); err == nil || !strings.Contains(err.Error(), "--operator-arg=--proxy-host=") {
@@ -104,7 +104,7 @@ func TestSettingsFromVariables(t *testing.T) {
 }
 
 // A Lease is in the namespace that the operator's container sees as its own.
-func TestLeaseOfVariables(t *testing.T) {
+func TestALeaseIsInTheNamespaceThatTheContainerSees(t *testing.T) {
 	for want, env := range map[string]string{"freehold-system": "POD_NAMESPACE@metadata.namespace", "leases": "POD_NAMESPACE=leases"} {
 		i := &installation{}
 		i.deploy("freehold", 1)

@@ -36,9 +36,9 @@ var (
 	serviceRef = inventory.BackendService.Ref("shop", "web")
 )
 
-// TestTakeAgain: a request that was carried out is made again by one write, whether the operator runs or not, and it is one that the
-// operator has not carried out. While that waits for the operator, it stays as it is.
-func TestTakeAgain(t *testing.T) {
+// A request that was carried out is made again by one write, whether the operator runs or not, and it is one that the operator has not
+// carried out. While that waits for the operator, it stays as it is.
+func TestARequestThatWasCarriedOutIsMadeAgainByOneWrite(t *testing.T) {
 	w := newWorld(t, nil)
 	w.contest(otherImage)
 	asked := func() string { return w.server().Annotations[v1beta1.AnnotationTake] }
@@ -71,9 +71,8 @@ func TestTakeAgain(t *testing.T) {
 	}
 }
 
-// TestTakeMore: a request that the operator has not carried out yet stays beside the next one. One that it has carried out, or answered,
-// does not.
-func TestTakeMore(t *testing.T) {
+// A request that the operator has not carried out yet stays beside the next one. One that it has carried out, or answered, does not.
+func TestAnOpenRequestStaysBesideTheNextOne(t *testing.T) {
 	const image, account = `deployment.apps/web:.spec.template.spec.containers[name="toolhive"].image`, "deployment.apps/web:.spec.template.spec.serviceAccountName"
 	for name, test := range map[string]struct {
 		between func(w *world)
@@ -113,9 +112,9 @@ func TestTakeMore(t *testing.T) {
 	}
 }
 
-// TestYieldWhatSettles: what is offered to be left to others, and what is left without a name, are the fields with which a writer can
-// go on. About the others the user learns that they have to be taken.
-func TestYieldWhatSettles(t *testing.T) {
+// What is offered to be left to others, and what is left without a name, are the fields with which a writer can go on. About the others the
+// user learns that they have to be taken.
+func TestOnlyWhatSettlesAConflictIsYielded(t *testing.T) {
 	for name, test := range map[string]struct {
 		pod     content
 		service bool
@@ -186,9 +185,9 @@ func TestPreviewOffersWhatSettles(t *testing.T) {
 	}
 }
 
-// TestTakeFromToolHive: of a child that ToolHive's operator writes to again all is taken, whether the fields are contested or not: as
-// long as that owns any, the MCPServer's status stays its. What others contest is taken field by field.
-func TestTakeFromToolHive(t *testing.T) {
+// Of a child that ToolHive's operator writes to again all is taken, whether the fields are contested or not: as long as that owns any, the
+// MCPServer's status stays its. What others contest is taken field by field.
+func TestFromToolHiveAllIsTaken(t *testing.T) {
 	proxy := inventory.Proxy.Ref("shop", "web")
 	const (
 		ofToolHive = managers.ToolHiveOperator
@@ -232,8 +231,8 @@ func TestTakeFromToolHive(t *testing.T) {
 	}
 }
 
-// TestVariableWithAnotherSource: a variable that another field manager has given another source is contested, and settled as a whole.
-func TestVariableWithAnotherSource(t *testing.T) {
+// A variable that another field manager has given another source is contested, and settled as a whole.
+func TestAVariableWithAnotherSourceIsSettledAsAWhole(t *testing.T) {
 	const want = `statefulset.apps/web:.spec.template.spec.containers[name="mcp"].env[name="MCP_TRANSPORT"]`
 	source := content{"configMapKeyRef": content{"name": "site", "key": "transport"}}
 	for verb, annotation := range map[string]string{"take": v1beta1.AnnotationTake, "yield": v1beta1.AnnotationYield} {
@@ -248,8 +247,8 @@ func TestVariableWithAnotherSource(t *testing.T) {
 	}
 }
 
-// TestWrittenBut: once a request is written, no error of the wait for the operator's answer reads as if it was not.
-func TestWrittenBut(t *testing.T) {
+// Once a request is written, no error of the wait for the operator's answer reads as if it was not.
+func TestNoErrorAfterAWriteReadsAsIfNothingWasWritten(t *testing.T) {
 	internal := apiserver.Refuse(apierrors.NewInternalError(errors.New("simulated")))
 	forbidden := apiserver.Refuse(apierrors.NewForbidden(schema.GroupResource{}, "web", errors.New("simulated")))
 	missing := apiserver.Refuse(apierrors.NewNotFound(schema.GroupResource{}, "web"))

@@ -53,7 +53,7 @@ func (twoProducts) RoundTrip(request *http.Request) (*http.Response, error) {
 
 // Verbs that mean ToolHive's MCPServers complete the names of these, also where another product has a kind of that name. owners takes any
 // kind, and resolves it as kubectl does.
-func TestCompletionBesideAnotherProduct(t *testing.T) {
+func TestCompletionIsOfToolHivesKind(t *testing.T) {
 	for line, want := range map[string][]string{
 		"diff mcp":              {"mcpserver/web"},
 		"conflicts ":            {"mcpserver/web"},

@@ -30,9 +30,8 @@ func (w *world) deny(kinds []schema.GroupKind, verbs ...string) {
 	}
 }
 
-// TestDiffWithoutConfigMaps: ConfigMaps that the user may not list, or not read, are left out, and the Deployment is compared with the UIDs
-// of ConfigMaps that it has.
-func TestDiffWithoutConfigMaps(t *testing.T) {
+// ConfigMaps that the user may not list, or not read, are left out, and the Deployment is compared with the UIDs of ConfigMaps that it has.
+func TestADiffLeavesOutConfigMapsThatCannotBeRead(t *testing.T) {
 	for name, verbs := range map[string][]string{
 		"no right":                     {"get", "list", "apply"},
 		"no right but that to get":     {"list", "apply"},
@@ -59,9 +58,8 @@ func TestDiffWithoutConfigMaps(t *testing.T) {
 	}
 }
 
-// TestNothingFoundInPart: to find nothing in what the user may read is no all-clear, and the exit code says so. What is found there is
-// found.
-func TestNothingFoundInPart(t *testing.T) {
+// To find nothing in what the user may read is no all-clear, and the exit code says so. What is found there is found.
+func TestNothingFoundInPartIsNoAllClear(t *testing.T) {
 	workloads := []schema.GroupKind{managers.Deployment, managers.StatefulSet}
 	var configs []schema.GroupKind
 	for _, config := range managers.Configs() {
@@ -94,8 +92,8 @@ func TestNothingFoundInPart(t *testing.T) {
 	}
 }
 
-// TestConflictsFoundInPart: for programs it is in the answer what could not be looked at. What is found decides on the exit code.
-func TestConflictsFoundInPart(t *testing.T) {
+// For programs it is in the answer what could not be looked at. What is found decides on the exit code.
+func TestConflictsFoundInPartSayWhatIsMissing(t *testing.T) {
 	w := newWorld(t, nil)
 	w.deny([]schema.GroupKind{managers.StatefulSet}, "get")
 	expect := func(code, servers int) {

@@ -9,7 +9,7 @@ import (
 )
 
 // An MCPServer is one by its whole kind: an object of another kind whose name begins like that is none, nor is one of another product.
-func TestExplainedServer(t *testing.T) {
+func TestAnMCPServerIsOneByItsWholeKind(t *testing.T) {
 	for argument, want := range map[string]string{
 		"mcpserver/web": "web", "MCPServers/web": "web", "mcpservers.toolhive.stacklok.dev/web": "web", "mcpserver": "", "deployment/web": "",
 		"mcpserver.v1beta1.toolhive.stacklok.dev/web": "web", "mcpserver.kagent.dev/web": "", "mcpservers.v1.kagent.dev/web": "",

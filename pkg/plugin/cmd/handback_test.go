@@ -30,8 +30,8 @@ func (w *world) operate(image string) {
 	}})
 }
 
-// TestHandbackAgain: the command that hands MCPServers over to ToolHive can be run again, when ToolHive's operator runs already.
-func TestHandbackAgain(t *testing.T) {
+// The command that hands MCPServers over to ToolHive can be run again, when ToolHive's operator runs already.
+func TestAHandbackCanBeRunAgain(t *testing.T) {
 	w := newWorld(t, nil)
 	w.operate("ghcr.io/stacklok/toolhive/operator:v0.62.0")
 	if out, _ := w.must(ExitFound, "handback", "-A", "--yes"); !strings.Contains(out, "ToolHive's operator runs") || len(w.writes) > 0 {
@@ -49,9 +49,8 @@ func TestHandbackAgain(t *testing.T) {
 	}
 }
 
-// TestHandbackWhileStatusMoves: what others write to an object between two requests of the plugin stops neither a handback nor its
-// preview, nor that of a takeover.
-func TestHandbackWhileStatusMoves(t *testing.T) {
+// What others write to an object between two requests of the plugin stops neither a handback nor its preview, nor that of a takeover.
+func TestWritesOfOthersStopNoHandback(t *testing.T) {
 	w := newWorld(t, nil)
 	moves := func() {
 		for _, child := range []*inventory.Child{inventory.Backend, inventory.Proxy} {
@@ -72,9 +71,8 @@ func TestHandbackWhileStatusMoves(t *testing.T) {
 	}
 }
 
-// TestHandbackOnDelete: with the update strategy OnDelete Kubernetes replaces no pod, and the preview says so. The annotations that
-// are not the plugin's stay.
-func TestHandbackOnDelete(t *testing.T) {
+// With the update strategy OnDelete Kubernetes replaces no pod, and the preview says so. The annotations that are not the plugin's stay.
+func TestAPreviewSaysThatOnDeleteReplacesNoPod(t *testing.T) {
 	onDelete := map[string]string{v1beta1.AnnotationBackendUpdateStrategy: "OnDelete", v1beta1.AnnotationBackendRollout: "paused"}
 	for _, test := range []struct {
 		annotations map[string]string
@@ -107,9 +105,8 @@ func TestHandbackOnDelete(t *testing.T) {
 	}
 }
 
-// TestHandbackOfWhatToolHiveCannotRead: the command to mend an object names it by its whole kind, since another product may have a kind of
-// that name.
-func TestHandbackOfWhatToolHiveCannotRead(t *testing.T) {
+// The command to mend an object names it by its whole kind, since another product may have a kind of that name.
+func TestTheCommandToMendAnObjectNamesItsWholeKind(t *testing.T) {
 	w := newWorld(t, nil)
 	hooks := apply.NewObjectRef(v1beta1.Kind(v1beta1.MCPWebhookConfigKind), "shop", "hooks")
 	w.apply("helm", serverRef, content{"spec": content{"proxyReadTimeout": "2d"}})
@@ -122,9 +119,9 @@ func TestHandbackOfWhatToolHiveCannotRead(t *testing.T) {
 	}
 }
 
-// TestHandbackBehindAFence: the command that removes a fence is all that is on its line behind the colon, so that it can be pasted: not every
-// shell knows comments there.
-func TestHandbackBehindAFence(t *testing.T) {
+// The command that removes a fence is all that is on its line behind the colon, so that it can be pasted: not every shell knows comments
+// there.
+func TestTheCommandThatRemovesAFenceCanBePasted(t *testing.T) {
 	w := newWorld(t, nil)
 	name := cluster.RunnersFence.Name
 	w.before = func(r *apiserver.Request) *apiserver.Answer {

@@ -62,7 +62,7 @@ func runExactly(t *testing.T, server http.RoundTripper, args []string) (code int
 }
 
 // What the user may not look at is no all-clear: the exit code says so, and the answer for programs is whole.
-func TestNothingMayBeLookedAt(t *testing.T) {
+func TestWhatMayNotBeLookedAtIsNoAllClear(t *testing.T) {
 	code, out, errOut := runOn(t, refusing{}, "doctor", "-o", "json")
 	var found health.Diagnosis
 	if err := json.Unmarshal([]byte(out), &found); err != nil || code != ExitFailed || found.State != health.NotChecked {
@@ -81,7 +81,7 @@ func TestNothingMayBeLookedAt(t *testing.T) {
 	}
 }
 
-func TestNoCluster(t *testing.T) {
+func TestHealthWithoutAClusterFails(t *testing.T) {
 	for _, verb := range []string{"doctor", "status"} {
 		if code, out, errOut := runOn(t, refusing{gone: true}, verb); code != ExitFailed || out != "" || !strings.Contains(errOut, "connection refused") {
 			t.Errorf("%s ends with %d, and prints %q, %q", verb, code, out, errOut)
@@ -89,7 +89,7 @@ func TestNoCluster(t *testing.T) {
 	}
 }
 
-func TestWrongUsageOfHealth(t *testing.T) {
+func TestWrongUsageOfHealthIsRefusedBeforeARequest(t *testing.T) {
 	for _, args := range [][]string{{"doctor", "-o", "xml"}, {"doctor", "mcpserver/web"}, {"status", "--operator=freehold"}, {"status", "web"}} {
 		if code, _, errOut := runOn(t, refusing{gone: true}, args...); code != ExitFailed || strings.Contains(errOut, "connection") {
 			t.Errorf("%v ends with %d: %s", args, code, errOut)
@@ -98,7 +98,7 @@ func TestWrongUsageOfHealth(t *testing.T) {
 }
 
 // What is wrong goes before what could not be looked at.
-func TestExitCodesOfHealth(t *testing.T) {
+func TestWhatIsWrongDecidesOnTheExitCodeOfHealth(t *testing.T) {
 	for _, test := range []struct {
 		wrong, unknown bool
 		want           int

@@ -15,9 +15,9 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 )
 
-// TestPreviewOfLostSettings: the preview names what ToolHive's operator is set up with and Freehold's is not, also where ToolHive's is
-// stopped already. That is no obstacle. Of MCPServers that are not ToolHive's there is nothing to say.
-func TestPreviewOfLostSettings(t *testing.T) {
+// The preview names what ToolHive's operator is set up with and Freehold's is not, also where ToolHive's is stopped already. That is no
+// obstacle. Of MCPServers that are not ToolHive's there is nothing to say.
+func TestAPreviewNamesSettingsThatWouldBeLost(t *testing.T) {
 	const variable, given = "TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS", "--default-image-pull-secrets=regcred"
 	w := newWorld(t, nil)
 	w.apply("helm", apply.NewObjectRef(managers.Deployment, "shop", "toolhive-operator"), content{"spec": content{

@@ -102,7 +102,7 @@ func serverWith(labels map[string]string) *v1beta1.MCPServer {
 }
 
 // The settings of the operator that looks after an MCPServer count, and the plugin says so where it is another one than it was to ask.
-func TestSettingsOfTheOperatorOfAnMCPServer(t *testing.T) {
+func TestTheSettingsOfAnMCPServersOperatorCount(t *testing.T) {
 	inA := map[string]string{"shard": "a"}
 	alone := deployments{"freehold": {"--mcpserver-selector=shard=b"}}
 	elsewhere := deployments{"mcp": {}}
@@ -142,8 +142,7 @@ func TestSettingsOfTheOperatorOfAnMCPServer(t *testing.T) {
 	}
 }
 
-// What MCPServers refer to is kept by one of several operators.
-func TestOperatorThatKeepsConfigs(t *testing.T) {
+func TestOneOfSeveralOperatorsKeepsConfigs(t *testing.T) {
 	for name, test := range map[string]struct {
 		deployments deployments
 		args        []string
@@ -171,7 +170,7 @@ func TestOperatorThatKeepsConfigs(t *testing.T) {
 }
 
 // An operator is in the way of a handback if it looks after one of the MCPServers, or after what they refer to.
-func TestOperatorsInTheWayOfHandback(t *testing.T) {
+func TestAnOperatorOfTheMCPServersIsInTheWayOfAHandback(t *testing.T) {
 	rest := serverWith(nil)
 	config := &unstructured.Unstructured{}
 	config.SetNamespace("shop")
@@ -263,7 +262,7 @@ func (b besideToolHive) RoundTrip(request *http.Request) (*http.Response, error)
 
 // Whether a policy keeps ToolHive's operator from MCPServers is not known without the right to read it: a preview says so, and takes the
 // operator neither for an obstacle nor for none.
-func TestPreviewWithoutTheRightToReadPolicies(t *testing.T) {
+func TestAPreviewSaysThatItMayNotReadPolicies(t *testing.T) {
 	thv := deployments{"thv": {"/thv-operator"}}
 	for name, test := range map[string]struct {
 		server             http.RoundTripper

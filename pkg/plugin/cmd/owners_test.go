@@ -11,7 +11,7 @@ import (
 )
 
 // The values of a Secret are not shown, nor its annotations: tools keep whole copies of an object there.
-func TestWithoutSecrets(t *testing.T) {
+func TestValuesOfASecretAreNotShown(t *testing.T) {
 	object := func(kind, value string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: content{
 			"apiVersion": "v1", "kind": kind, "data": content{"password": value}, "type": "Opaque",

@@ -38,7 +38,7 @@ func (n narrow) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // A preview says whether it has looked for ToolHive's operator in its usual namespace or nowhere, and does not end as if it had looked.
-func TestPreviewThatSeesNoOperators(t *testing.T) {
+func TestAPreviewSaysWhereItHasLookedForOperators(t *testing.T) {
 	for name, test := range map[string]struct {
 		namespaces []string
 		code       int
@@ -58,7 +58,7 @@ func TestPreviewThatSeesNoOperators(t *testing.T) {
 }
 
 // A handback does not begin where it is not known whether an operator runs, unless the user says that none does.
-func TestHandbackThatSeesNoOperators(t *testing.T) {
+func TestAHandbackThatSeesNoOperatorsDoesNotBegin(t *testing.T) {
 	for name, test := range map[string]struct {
 		namespaces, flags []string
 		code              int

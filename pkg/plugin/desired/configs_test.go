@@ -13,7 +13,7 @@ import (
 )
 
 // A ConfigMap of another content than its name tells is not compared: the operator does not write to it.
-func TestForeignConfigMap(t *testing.T) {
+func TestAForeignConfigMapIsNotCompared(t *testing.T) {
 	s := server(v1beta1.TransportSSE)
 	w := settled(t, s)
 	for ref, object := range w {

@@ -92,7 +92,7 @@ func TestReferencesAreRecorded(t *testing.T) {
 
 // While a reference cannot be used there is nothing about the proxy, it is said why, and the rest is planned. Where ports move, what
 // the proxy that runs uses stays.
-func TestHeldReferences(t *testing.T) {
+func TestAnUnusableReferenceHoldsTheProxyAlone(t *testing.T) {
 	s, references := referring()
 	delete(references.Objects, "oidcConfigRef")
 	w := settled(t, server(v1beta1.TransportStreamableHTTP))
@@ -157,7 +157,7 @@ func TestTurnIsWaitedFor(t *testing.T) {
 }
 
 // What a user may not read is told apart from what the operator does not find.
-func TestUnreadReferences(t *testing.T) {
+func TestUnreadReferencesAreToldApart(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind        string
 		unavailable render.Unavailable
@@ -186,7 +186,7 @@ func TestUnreadReferences(t *testing.T) {
 }
 
 // Every field that comes from a reference tells which, and no other field does.
-func TestOrigins(t *testing.T) {
+func TestEveryFieldOfAReferenceTellsItsOrigin(t *testing.T) {
 	s, references := referring()
 	origins, held, err := desired.Origins(world{}.input(s, references), proxy)
 	if err != nil || len(held) > 0 {
@@ -236,7 +236,7 @@ func TestOrigins(t *testing.T) {
 }
 
 // A reference that another one needs has its origins found out without that.
-func TestOriginsOfWhatAnotherNeeds(t *testing.T) {
+func TestOriginsAreFoundOfWhatAnotherReferenceNeeds(t *testing.T) {
 	s, references := referring()
 	const resource = "https://tools.example.com"
 	s.Spec.OIDCConfigRef.Audience, s.Spec.OIDCConfigRef.ResourceURL = resource, resource

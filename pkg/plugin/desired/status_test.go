@@ -18,7 +18,7 @@ import (
 
 // What others hold of the status is shown, but for what is shared, what is not the operator's to write, and what ToolHive
 // holds.
-func TestHeldStatus(t *testing.T) {
+func TestWhatOthersHoldOfTheStatusIsShown(t *testing.T) {
 	entry := func(manager, fields string) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{
 			Manager: manager, Operation: "Apply", Subresource: "status", FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),

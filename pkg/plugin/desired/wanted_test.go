@@ -143,7 +143,7 @@ const (
 	serviceIntent  = managers.Service + " service/mcp-web"
 )
 
-func TestNothingIsThere(t *testing.T) {
+func TestAllIsWantedWhereNothingIsThere(t *testing.T) {
 	intents := world{}.plan(t, server(v1beta1.TransportSSE))
 	if len(intents) < 9 {
 		t.Errorf("there are %d intents", len(intents))
@@ -159,7 +159,7 @@ func TestNothingIsThere(t *testing.T) {
 	}
 }
 
-func TestNothingToDo(t *testing.T) {
+func TestForeignFieldsAreNothingToDo(t *testing.T) {
 	s := server(v1beta1.TransportStreamableHTTP)
 	w := settled(t, s)
 	s.Generation = 7 // An edit that changes nothing of the children.
@@ -172,7 +172,7 @@ func TestNothingToDo(t *testing.T) {
 	}
 }
 
-func TestContested(t *testing.T) {
+func TestAFieldOfAnotherManagerIsContestedUntilItIsLeft(t *testing.T) {
 	labels := []string{"spec", "template", "metadata", "labels", "app"}
 	for name, test := range map[string]struct {
 		yield     string
@@ -248,7 +248,7 @@ func TestTrialKeepsWhatIsReleased(t *testing.T) {
 }
 
 // The settings of another update strategy go, unless somebody owns them or they are left to others together with the strategy.
-func TestRemoved(t *testing.T) {
+func TestSettingsOfAnotherStrategyAreRemoved(t *testing.T) {
 	partition := []string{"spec", "updateStrategy", "rollingUpdate", "partition"}
 	const path = ".spec.updateStrategy.rollingUpdate.partition"
 	for name, test := range map[string]struct {
@@ -338,7 +338,7 @@ func TestGateStaysWhereTheRestIsLeftToOthers(t *testing.T) {
 }
 
 // The same value of two owners is no conflict, and neither is a field that was taken away: it comes back.
-func TestNotContested(t *testing.T) {
+func TestASharedOrRemovedFieldIsNotContested(t *testing.T) {
 	s := server(v1beta1.TransportSSE)
 	w := settled(t, s)
 	own(t, w[proxy], "argocd-controller", "Apply", fieldpath.NewSet(fieldpath.MakePathOrDie("metadata", "labels", "app")))
@@ -352,7 +352,7 @@ func TestNotContested(t *testing.T) {
 	}
 }
 
-func TestReplicas(t *testing.T) {
+func TestReplicasAreSetAndGivenUp(t *testing.T) {
 	three := int32(3)
 	s := server(v1beta1.TransportSSE)
 	s.Spec.Replicas = &three
@@ -381,7 +381,7 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-func TestInvalid(t *testing.T) {
+func TestAnInvalidMCPServerIsAnError(t *testing.T) {
 	s := server(v1beta1.TransportSSE)
 	s.Name = "mcpserver"
 	_, err := desired.New(desired.Input{Server: s, Child: func(apply.ObjectRef) *unstructured.Unstructured { return nil }})
@@ -390,7 +390,7 @@ func TestInvalid(t *testing.T) {
 	}
 }
 
-func TestYieldable(t *testing.T) {
+func TestWhatIdentifiesIsNotYieldable(t *testing.T) {
 	for path, want := range map[string]bool{
 		`["spec","replicas"]`: true, `["spec","selector","matchLabels"]`: false, `["metadata","ownerReferences"]`: false,
 		`["metadata","annotations","freehold.dev/source"]`: false, `["metadata","annotations","mine"]`: true,

@@ -46,7 +46,7 @@ func quoted(text string) sets.Set[string] {
 // The table has each check, and each reason that it can find. Each of these is provoked by a test.
 func TestChecksAreInTheDocumentation(t *testing.T) {
 	type reasons = map[State][]string
-	found := map[string]reasons{"operator": {Error: {"NoOperator"}}} // Several checks fail then, see TestNoOperator.
+	found := map[string]reasons{"operator": {Error: {"NoOperator"}}} // Several checks fail then, see TestWithoutAnOperatorTheOtherChecksGoOn.
 	for _, test := range breakages {
 		for _, want := range test.want {
 			words := strings.Fields(want)

@@ -16,7 +16,7 @@ import (
 )
 
 // A healthy installation has no finding, and everything is looked at.
-func TestHealthy(t *testing.T) {
+func TestAHealthyInstallationHasNoFinding(t *testing.T) {
 	found := newWorld(t).examine()
 	for _, c := range found.Checks {
 		if c.State != OK || len(c.Findings)+len(c.NotChecked) > 0 || c.Detail == "" {
@@ -28,7 +28,7 @@ func TestHealthy(t *testing.T) {
 	}
 }
 
-func TestBreakages(t *testing.T) {
+func TestEachBreakageIsFound(t *testing.T) {
 	for name, test := range breakages {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -65,8 +65,7 @@ func TestBreakages(t *testing.T) {
 	}
 }
 
-// TestLeaderWhoseClockIsAhead: it has renewed its Lease just now, not a negative time ago.
-func TestLeaderWhoseClockIsAhead(t *testing.T) {
+func TestALeaderWhoseClockIsAheadHasRenewedJustNow(t *testing.T) {
 	w := newWorld(t)
 	w.set("Lease", "freehold", "2026-06-01T12:01:00.000000Z", "spec", "renewTime")
 	if detail := w.examine().check("leader").Detail; !strings.HasSuffix(detail, "renewed it 0s ago") {
@@ -75,7 +74,7 @@ func TestLeaderWhoseClockIsAhead(t *testing.T) {
 }
 
 // What is as it should be, and looks like a breakage.
-func TestNoBreakage(t *testing.T) {
+func TestWhatLooksLikeABreakageIsNone(t *testing.T) {
 	for name, do := range map[string]func(w *world){
 		"Helm keeps the definitions": func(w *world) {
 			w.set("CustomResourceDefinition", definitionOfServers, content{"app.kubernetes.io/managed-by": "Helm"}, "metadata", "labels")
@@ -198,7 +197,7 @@ func TestNoBreakage(t *testing.T) {
 }
 
 // Without a right a check is not taken for healthy: it names the right, and the others are made.
-func TestNotChecked(t *testing.T) {
+func TestACheckWithoutARightIsNotTakenForHealthy(t *testing.T) {
 	const at = " at the cluster scope"
 	for _, test := range []struct {
 		mayNot []string
@@ -240,8 +239,7 @@ func TestNotChecked(t *testing.T) {
 	}
 }
 
-// What is wrong is told, whatever cannot be looked at.
-func TestWrongAndNotChecked(t *testing.T) {
+func TestWhatIsWrongIsToldWhateverCannotBeLookedAt(t *testing.T) {
 	w := newWorld(t)
 	w.mayNot = []string{"list pods"}
 	w.set("Lease", "freehold", "", "spec", "holderIdentity")
@@ -250,8 +248,7 @@ func TestWrongAndNotChecked(t *testing.T) {
 	}
 }
 
-// Without an operator the other checks go on.
-func TestNoOperator(t *testing.T) {
+func TestWithoutAnOperatorTheOtherChecksGoOn(t *testing.T) {
 	w := newWorld(t)
 	w.remove("Deployment", "freehold")
 	found := w.examine()
@@ -271,7 +268,7 @@ func TestNoOperator(t *testing.T) {
 }
 
 // An operator whose arguments cannot be read is not taken for one with the defaults.
-func TestUnknownArguments(t *testing.T) {
+func TestArgumentsThatCannotBeReadAreNoDefaults(t *testing.T) {
 	w := newWorld(t)
 	w.argument("--leader-elect=perhaps")
 	if c := w.examine().check("leader"); c.State != NotChecked || !strings.Contains(c.NotChecked[0], "perhaps") {
@@ -280,7 +277,7 @@ func TestUnknownArguments(t *testing.T) {
 }
 
 // A cluster that does not answer is an error, at once.
-func TestNoAnswer(t *testing.T) {
+func TestAClusterThatDoesNotAnswerIsAnError(t *testing.T) {
 	w := newWorld(t)
 	w.broken = true
 	if found, err := Examine(w.subject()); err == nil || len(found.Checks) > 0 {
@@ -288,8 +285,7 @@ func TestNoAnswer(t *testing.T) {
 	}
 }
 
-// A request without an answer costs the checks that need it, and no other.
-func TestLostRequest(t *testing.T) {
+func TestARequestWithoutAnAnswerCostsTheChecksThatNeedIt(t *testing.T) {
 	for lost, check := range map[string]string{
 		"get leases": "leader", "list pods": "restarts", "get deployments": "operator", "get validatingadmissionpolicies": "policies",
 	} {
@@ -305,8 +301,7 @@ func TestLostRequest(t *testing.T) {
 	}
 }
 
-// The proxyrunners that count as tested are those that the documentation names.
-func TestTested(t *testing.T) {
+func TestTestedProxyrunnersAreThoseOfTheDocumentation(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "compatibility.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -225,7 +225,7 @@ func (w *world) about(user string) {
 }
 
 // What cannot be looked at is no finding: whether a policy keeps ToolHive's operator from MCPServers is not known then.
-func TestUnknownFence(t *testing.T) {
+func TestAnUnknownFenceIsNoFinding(t *testing.T) {
 	for name, test := range map[string]struct {
 		do   func(w *world)
 		says string
@@ -265,7 +265,7 @@ func TestUnknownFence(t *testing.T) {
 }
 
 // Where the operator is not there that the plugin looks for, no other one is in its way, and the way out names those.
-func TestOperatorOfAnotherName(t *testing.T) {
+func TestAnOperatorOfAnotherNameIsInNobodysWay(t *testing.T) {
 	w := newWorld(t)
 	w.shard("freehold-a", "--mcpserver-selector=shard=a", "--leader-elect-resource-name=freehold-a")
 	w.shard("freehold-b", "--mcpserver-selector=shard notin (a)", "--leader-elect-resource-name=freehold-b")
@@ -282,7 +282,7 @@ func TestOperatorOfAnotherName(t *testing.T) {
 
 // How an operator was started that shows only by its Lease is not known. One that looks after all MCPServers has it in its way all the
 // same.
-func TestOperatorOfUnknownScope(t *testing.T) {
+func TestAnOperatorOfAllIsInTheWayOfOneOfUnknownScope(t *testing.T) {
 	w := newWorld(t)
 	w.argument("--mcpserver-selector=shard=a")
 	w.add("apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {name: freehold, namespace: elsewhere}\n" +
@@ -294,7 +294,7 @@ func TestOperatorOfUnknownScope(t *testing.T) {
 
 // A Lease that no operator has which was found belongs to a process of which nothing else is known, whichever operators run in its
 // namespace.
-func TestLeaseBesideAShard(t *testing.T) {
+func TestALeaseWithoutAnOperatorIsOfAnUnknownProcess(t *testing.T) {
 	w := newWorld(t)
 	w.shard("freehold-a", "--mcpserver-selector=shard=a", "--leader-elect-resource-name=freehold-a")
 	w.operator = "freehold-system/freehold-a"
@@ -309,7 +309,7 @@ func TestLeaseBesideAShard(t *testing.T) {
 }
 
 // Without the right to list MCPServers it is not known which proxies are those of an operator with a selector.
-func TestProxiesOfUnknownMCPServers(t *testing.T) {
+func TestProxiesOfUnknownMCPServersAreNotChecked(t *testing.T) {
 	w := newWorld(t)
 	w.argument("--mcpserver-selector=shard=a")
 	w.set("Deployment", "web", "example.com/runner:mine", "spec", "template", "spec", "containers", 0, "image")

@@ -21,7 +21,7 @@ func (w *world) look(namespace string) *Status {
 	return found
 }
 
-func TestStatusOfHealthy(t *testing.T) {
+func TestTheStatusOfAHealthyInstallationHasNoProblems(t *testing.T) {
 	got := newWorld(t).look("")
 	renewed := now.Add(-3 * time.Second)
 	want := &Status{
@@ -38,8 +38,7 @@ func TestStatusOfHealthy(t *testing.T) {
 	}
 }
 
-// An operator that looks after some of the MCPServers says which.
-func TestStatusOfOneOfSeveralOperators(t *testing.T) {
+func TestAnOperatorOfSomeMCPServersSaysWhich(t *testing.T) {
 	w := newWorld(t)
 	w.argument("--mcpserver-selector=shard=a")
 	w.argument("--watch-namespaces=shop")
@@ -49,7 +48,7 @@ func TestStatusOfOneOfSeveralOperators(t *testing.T) {
 }
 
 // Each condition counts once, for what it is about.
-func TestStatusByCondition(t *testing.T) {
+func TestEachConditionCountsOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		conditions string
 		// want is where it is listed.
@@ -110,7 +109,7 @@ func TestStatusByCondition(t *testing.T) {
 	}
 }
 
-func TestStatusCounts(t *testing.T) {
+func TestStatusCountsTheMCPServersOfEachState(t *testing.T) {
 	w := newWorld(t)
 	w.server("shop", "new", "")
 	w.set("MCPServer", "new", content{}, "status")
@@ -139,7 +138,7 @@ func TestStatusCounts(t *testing.T) {
 }
 
 // Why no replica works is told, and what cannot be found out is not taken for healthy.
-func TestStatusOfOperator(t *testing.T) {
+func TestTheStatusSaysWhyNoReplicaWorks(t *testing.T) {
 	for name, test := range map[string]struct {
 		do            func(w *world)
 		problem, says string
@@ -176,7 +175,7 @@ func TestStatusOfOperator(t *testing.T) {
 	}
 }
 
-func TestStatusWithoutServers(t *testing.T) {
+func TestAStatusWithoutMCPServersIsAnError(t *testing.T) {
 	w := newWorld(t)
 	w.mayNot = []string{"list mcpservers"}
 	if _, err := Look(w.subject(), ""); err == nil || !strings.Contains(err.Error(), "mcpservers") {
@@ -184,7 +183,7 @@ func TestStatusWithoutServers(t *testing.T) {
 	}
 }
 
-func TestStatusWithoutElection(t *testing.T) {
+func TestAnOperatorWithoutElectionHasNoLeader(t *testing.T) {
 	w := newWorld(t)
 	w.argument("--leader-elect=false")
 	w.set("Deployment", "freehold", int64(1), "spec", "replicas")

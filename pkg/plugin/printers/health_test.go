@@ -41,7 +41,7 @@ func shown(t *testing.T, s *health.Status, wide bool) string {
 	return out.String()
 }
 
-func TestStatusOfHealthy(t *testing.T) {
+func TestTheStatusOfAHealthyInstallationIsOneTable(t *testing.T) {
 	want := `Operator        v0.1.0, 2 of 2 replicas available in namespace freehold-system
 Plugin          v0.1.0
 Leader          freehold-6d4b75cb6d-hqlx9, renewed 3s ago
@@ -135,7 +135,7 @@ func TestStatusNamesNoHalfCommand(t *testing.T) {
 	}
 }
 
-func TestStatusOfTrouble(t *testing.T) {
+func TestTheStatusNamesEachProblem(t *testing.T) {
 	s := healthy()
 	s.Namespace = "shop"
 	s.Operator = health.Operator{Namespace: "freehold-system", Problem: "deployment.apps/freehold in namespace freehold-system: there is no operator"}
@@ -169,7 +169,7 @@ func TestStatusOfTrouble(t *testing.T) {
 	}
 }
 
-func TestDiagnosis(t *testing.T) {
+func TestADiagnosisBeginsWithWhatIsWrong(t *testing.T) {
 	finding := func(severity health.State, reason, object string) health.Finding {
 		return health.Finding{Severity: severity, Reason: reason, Object: object, Namespace: "shop", Message: "it is wrong\x1b", Do: "Mend it."}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 )
 
-// TestOperatorSettings: each setting is one line, before the MCPServers. One whose value is not known is not said to differ.
-func TestOperatorSettings(t *testing.T) {
+// Each setting is one line, before the MCPServers. One whose value is not known is not said to differ.
+func TestEachOperatorSettingIsOneLine(t *testing.T) {
 	of := func(d cluster.Difference) cluster.OperatorSetting {
 		return cluster.OperatorSetting{Object: "deployment.apps/toolhive-operator", Namespace: "toolhive-system", Difference: d}
 	}

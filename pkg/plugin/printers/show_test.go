@@ -49,7 +49,7 @@ func reportOf(t testing.TB, keys int, managers ...string) *fieldowners.Report {
 	return report
 }
 
-func TestMargin(t *testing.T) {
+func TestOwnersStandInTheMargin(t *testing.T) {
 	var out bytes.Buffer
 	reports := []*fieldowners.Report{reportOf(t, 3, "freehold-runconfig", "kubectl-edit")}
 	if err := (printers.OwnerColumn{Now: noon}).Print(&out, reports); err != nil {
@@ -100,7 +100,7 @@ func TestTreeWraps(t *testing.T) {
 	}
 }
 
-func TestValue(t *testing.T) {
+func TestAValueIsShownOnOneLine(t *testing.T) {
 	for _, test := range []struct {
 		value any
 		short bool
@@ -126,7 +126,7 @@ func TestValue(t *testing.T) {
 	}
 }
 
-func TestDiffOfNothing(t *testing.T) {
+func TestADiffOfNothingIsEmpty(t *testing.T) {
 	object := &unstructured.Unstructured{Object: map[string]any{"kind": "X", "metadata": map[string]any{"resourceVersion": "1"}}}
 	other := object.DeepCopy()
 	other.SetResourceVersion("2")

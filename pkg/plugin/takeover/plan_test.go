@@ -135,9 +135,9 @@ func TestUsageMetricsAreForetold(t *testing.T) {
 	}
 }
 
-// TestHeldReferences: what has a reference that cannot be used is not taken over, unless that was begun. Then the rest is, and what the
-// proxy uses stays with it.
-func TestHeldReferences(t *testing.T) {
+// What has a reference that cannot be used is not taken over, unless that was begun. Then the rest is, and what the proxy uses stays with
+// it.
+func TestAnUnusableReferenceHoldsATakeoverThatHasNotBegun(t *testing.T) {
 	in := desired.Input{
 		Server: &v1beta1.MCPServer{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "tools", Name: "web", UID: "server", Generation: 2},

@@ -86,7 +86,7 @@ func TestARestartIsDividedByAllMCPServers(t *testing.T) {
 	}
 }
 
-func TestKindsOfWrites(t *testing.T) {
+func TestEachKindOfWriteIsCounted(t *testing.T) {
 	want := `| Verb and resource | Freehold | ToolHive's operator |
 |---|---:|---:|
 | apply deployments | 1 | 0 |
@@ -109,7 +109,7 @@ func TestKindsOfTheLargestRunOfBoth(t *testing.T) {
 	}
 }
 
-func TestASoak(t *testing.T) {
+func TestASoakIsATableOfResults(t *testing.T) {
 	got := soaked(&recording.Soak{
 		Machine: recording.Machine{CPUs: 2, CPUModel: "Some", MemoryMiB: 2048, Kubernetes: "v1"},
 		Commit:  "abc", Servers: 50, Seed: 7, Churn: 60, Took: 180, Remark: "It was hot.",
@@ -128,7 +128,7 @@ func TestASoak(t *testing.T) {
 	}
 }
 
-func TestTicks(t *testing.T) {
+func TestTicksAreRoundNumbers(t *testing.T) {
 	for largest, want := range map[float64][]float64{
 		0: {0, 0.2, 0.4, 0.6, 0.8, 1}, 6: {0, 1, 2, 3, 4, 5, 6}, 6.1: {0, 2, 4, 6, 8}, 300: {0, 50, 100, 150, 200, 250, 300},
 		0.25: {0, 0.05, 0.1, 0.15, 0.2, 0.25},
@@ -140,7 +140,7 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-func TestPlots(t *testing.T) {
+func TestPlotsAreWellFormedAndTheSameEachTime(t *testing.T) {
 	r := sample()
 	for _, p := range plots(r) {
 		picture := p.draw()
@@ -172,7 +172,7 @@ func TestPlots(t *testing.T) {
 	}
 }
 
-func TestReplace(t *testing.T) {
+func TestReplaceNeedsATextForEachPlace(t *testing.T) {
 	const document = "a\n<!-- BEGIN x -->\nold\n<!-- END x -->\nb\n"
 	got, err := replace(document, map[string]string{"x": "new\n"})
 	if want := "a\n<!-- BEGIN x -->\nnew\n<!-- END x -->\nb\n"; err != nil || got != want {

@@ -20,8 +20,7 @@ const server = `{"kind": "List", "items": [{"apiVersion": "example.com/v1", "kin
 // identity begins each assertion of these tests. The name is an expression.
 const identity = "apiVersion: example.com/v1\nkind: Server\nmetadata:\n  name: ($prefix)\n"
 
-// TestAssertion asserts what an object has, and what it has not.
-func TestAssertion(t *testing.T) {
+func TestAnAssertionIsOfWhatAnObjectHasAndHasNot(t *testing.T) {
 	for name, c := range map[string]struct {
 		want string
 		// differs is what is said of the difference; empty where there is none.
@@ -79,8 +78,8 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// TestUnknown refuses to read what it would have to leave out.
-func TestUnknown(t *testing.T) {
+// TestWhatIsNotKnownIsNotRead refuses to read what it would have to leave out.
+func TestWhatIsNotKnownIsNotRead(t *testing.T) {
 	for name, c := range map[string]struct{ operation, object, says string }{
 		"an unknown operation":         {"- sleep: {duration: 1s}\n", "", `unknown field "sleep"`},
 		"an unknown field":             {"- assert:\n    file: object.yaml\n    timeout: 1s\n", identity, `unknown field "timeout"`},
@@ -96,8 +95,7 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// TestJudge wants failures to be listed, and what is listed to fail as listed.
-func TestJudge(t *testing.T) {
+func TestFailuresAreListedAndFailAsListed(t *testing.T) {
 	list, err := ParseList([]byte("differences: [{reason: because, operations: {listed: some verbs}}]"))
 	if err != nil {
 		t.Fatal(err)
@@ -117,8 +115,9 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestFigures counts what runs, passes and differs, and names what is listed and not there.
-func TestFigures(t *testing.T) {
+// TestFiguresCountWhatRunsPassesAndDiffers counts what runs, passes and differs, and names what is listed and not
+// there.
+func TestFiguresCountWhatRunsPassesAndDiffers(t *testing.T) {
 	list, err := ParseList([]byte(`
 leftOut: [{reason: another kind, scenarios: [left, gone]}]
 skipped: [{reason: needs more, operations: ["step: script"]}]

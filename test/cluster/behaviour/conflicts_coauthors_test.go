@@ -174,9 +174,9 @@ func (c *coauthors) awaitOperator(ctx context.Context) error {
 	})
 }
 
-// TestCoauthors has others write to MCPServers while the operator does: by server-side apply to the spec and the
-// status, and by writing back what they read. Whatever the order, no write of the operator's touches what is theirs.
-func TestCoauthors(t *testing.T) {
+// TestWritesOfTheOperatorTouchNothingOfCoauthors has others write to MCPServers while the operator does: by server-side apply to the spec
+// and the status, and by writing back what they read. Whatever the order, no write of the operator's touches what is theirs.
+func TestWritesOfTheOperatorTouchNothingOfCoauthors(t *testing.T) {
 	harness.Long(t)
 	t.Parallel()
 	ns := env.Namespace(t)

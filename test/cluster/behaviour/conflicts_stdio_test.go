@@ -69,9 +69,9 @@ func (s *scene) checkCaps(t *testing.T, since audit.Mark, times int) {
 	}
 }
 
-// TestStdioAgainstAutoscaler has a HorizontalPodAutoscaler that wants three pods where there may be one. Each time that
-// it sets them, which is once in 15 s, the number is set back. That is told once.
-func TestStdioAgainstAutoscaler(t *testing.T) {
+// TestStdioIsSetBackAgainstAnAutoscaler has a HorizontalPodAutoscaler that wants three pods where there may be one. Each time that it sets
+// them, which is once in 15 s, the number is set back. That is told once.
+func TestStdioIsSetBackAgainstAnAutoscaler(t *testing.T) {
 	harness.Long(t)
 	t.Parallel()
 	s := stdioServer(t, "autoscaled")
@@ -96,9 +96,9 @@ func TestStdioAgainstAutoscaler(t *testing.T) {
 
 func isScale(e *audit.Event) bool { return e.Resource == "deployments" && e.Subresource == "scale" }
 
-// TestStdioAgainstHaste has a scaler that sets the number again whenever it was set back. It is set back at once, and
-// then after waits that double.
-func TestStdioAgainstHaste(t *testing.T) {
+// TestAHastyScalerIsAnsweredAfterWaitsThatDouble has a scaler that sets the number again whenever it was set back. It is set back at once,
+// and then after waits that double.
+func TestAHastyScalerIsAnsweredAfterWaitsThatDouble(t *testing.T) {
 	harness.Long(t)
 	t.Parallel()
 	s := stdioServer(t, "hasty")

@@ -81,10 +81,10 @@ func otherWriters() map[string]otherWriter {
 	return all
 }
 
-// TestOtherWriters lets everybody write to the objects of MCPServers who does so in the clusters of this world. What
-// they write is theirs: it stays, whether Freehold wants to have something else there or not. If it does, that is told,
-// once, and then there is silence, until both want the same or one of them gives the field up.
-func TestOtherWriters(t *testing.T) {
+// TestWhatOthersWriteStays lets everybody write to the objects of MCPServers who does so in the clusters of this world.
+// What they write is theirs: it stays, whether Freehold wants to have something else there or not. If it does, that is
+// told, once, and then there is silence, until both want the same or one of them gives the field up.
+func TestWhatOthersWriteStays(t *testing.T) {
 	harness.Long(t)
 	t.Parallel()
 	ns := env.Namespace(t)

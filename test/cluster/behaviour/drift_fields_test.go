@@ -177,9 +177,9 @@ func awaitSame(t *testing.T, ns *harness.Namespace, component harness.Component,
 	})
 }
 
-// TestYieldedContainer leaves the whole container of the proxy to others, and what is above it. The one variable of it
-// that cannot be left stays Freehold's; no value changes, no pod is replaced, and others may write the rest.
-func TestYieldedContainer(t *testing.T) {
+// TestAYieldedContainerReplacesNoPod leaves the whole container of the proxy to others, and what is above it. The one variable of it that
+// cannot be left stays Freehold's; no value changes, no pod is replaced, and others may write the rest.
+func TestAYieldedContainerReplacesNoPod(t *testing.T) {
 	t.Parallel()
 	const toolhive = `.spec.template.spec.containers[name="toolhive"]`
 	gate := toolhive + `.env[name="THV_MCPSERVER_GENERATION"].value`
@@ -240,9 +240,9 @@ func conditionIs(server *v1beta1.MCPServer, conditionType string, want metav1.Co
 	return fmt.Errorf("condition %s is not %s: %+v", conditionType, want, server.Status.Conditions)
 }
 
-// TestLabelThereAndBack changes a label and changes it back within a second, which managedFields cannot tell from one
-// change. The operator has seen the first one, and the conflict ends with the second.
-func TestLabelThereAndBack(t *testing.T) {
+// TestAConflictEndsWithAChangeBackWithinASecond changes a label and changes it back within a second, which managedFields cannot tell from
+// one change. The operator has seen the first one, and the conflict ends with the second.
+func TestAConflictEndsWithAChangeBackWithinASecond(t *testing.T) {
 	t.Parallel()
 	const name = "back"
 	ns := settledScene(t, name)

@@ -205,8 +205,8 @@ func checkOthers(t *testing.T, ns *harness.Namespace, o obstacle) {
 	}
 }
 
-// TestCollidingNames has MCPServers of which one's child has the name of the other's. Who comes first has it.
-func TestCollidingNames(t *testing.T) {
+// TestACollidingNameIsOfWhoComesFirst has MCPServers of which one's child has the name of the other's. Who comes first has it.
+func TestACollidingNameIsOfWhoComesFirst(t *testing.T) {
 	harness.Long(t)
 	t.Parallel()
 	ns := env.Namespace(t)

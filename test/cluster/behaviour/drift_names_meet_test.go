@@ -23,10 +23,10 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// TestNamesThatMeet has an MCPServer a, and one whose children have names of a's, with each transport. A Service of a's that
-// has lost its owner reference, because of a user or because a was deleted without its children, is neither deleted nor
-// adopted by the other one: clients of a would reach another backend, past its proxy.
-func TestNamesThatMeet(t *testing.T) {
+// TestNamesThatMeetHarmNeither has an MCPServer a, and one whose children have names of a's, with each transport. A Service of a's that has
+// lost its owner reference, because of a user or because a was deleted without its children, is neither deleted nor adopted by the other
+// one: clients of a would reach another backend, past its proxy.
+func TestNamesThatMeetHarmNeither(t *testing.T) {
 	t.Parallel()
 	for suffix, component := range map[string]harness.Component{"-proxy": harness.ProxyService, "-headless": harness.HeadlessService} {
 		for _, transport := range []v1beta1.Transport{v1beta1.TransportStreamableHTTP, v1beta1.TransportStdio} {

@@ -14,10 +14,10 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// TestPodsOfOthers makes copies of a backend's pod that keep its labels, as kubectl debug --copy-to --keep-labels does, and that
-// never become ready. They have no controller, so they change no condition and are not evicted; a rollout of the backend
-// does not wait for them.
-func TestPodsOfOthers(t *testing.T) {
+// TestPodsOfOthersDecideNothing makes copies of a backend's pod that keep its labels, as kubectl debug --copy-to --keep-labels does, and
+// that never become ready. They have no controller, so they change no condition and are not evicted; a rollout of the backend does not wait
+// for them.
+func TestPodsOfOthersDecideNothing(t *testing.T) {
 	t.Parallel()
 	const name = "web"
 	ns := env.Namespace(t)

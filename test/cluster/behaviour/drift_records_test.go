@@ -17,9 +17,9 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// TestRecordPutBack changes values and makes managedFields tell nothing of it, while the operator runs, while it does not
-// see it, and while it is down. The values come back, and nothing is written afterwards.
-func TestRecordPutBack(t *testing.T) {
+// TestValuesChangedBehindTheRecordComeBack changes values and makes managedFields tell nothing of it, while the operator runs, while it
+// does not see it, and while it is down. The values come back, and nothing is written afterwards.
+func TestValuesChangedBehindTheRecordComeBack(t *testing.T) {
 	t.Parallel()
 	drifts := map[string]struct {
 		component  harness.Component
@@ -63,9 +63,9 @@ func TestRecordPutBack(t *testing.T) {
 	}
 }
 
-// TestSpoiltRecord makes our entry name what is not there, be there twice, and own nothing. Each time the next edit of the
+// TestASpoiltRecordIsRepaired makes our entry name what is not there, be there twice, and own nothing. Each time the next edit of the
 // MCPServer is carried out, and our writer owns just what it applies.
-func TestSpoiltRecord(t *testing.T) {
+func TestASpoiltRecordIsRepaired(t *testing.T) {
 	t.Parallel()
 	const ghost = `{"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"ghost\"}":{".":{},"f:image":{},"f:name":{}}}}}}}`
 	for name, spoil := range map[string]func(own map[string]any) []any{
@@ -124,8 +124,8 @@ func TestSpoiltRecord(t *testing.T) {
 	}
 }
 
-// TestOwnNameOfAnother edits a child under the name of its writer. The conflict names who it is, and can be taken.
-func TestOwnNameOfAnother(t *testing.T) {
+// TestAnEditUnderAWritersNameIsAConflict edits a child under the name of its writer. The conflict names who it is, and can be taken.
+func TestAnEditUnderAWritersNameIsAConflict(t *testing.T) {
 	harness.Long(t)
 	t.Parallel()
 	const name = "imposter"

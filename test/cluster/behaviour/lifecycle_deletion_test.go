@@ -123,9 +123,9 @@ func TestDeletionWithoutReference(t *testing.T) {
 	}
 }
 
-// TestOrphaning deletes an MCPServer and asks to keep its children, once with an operator at work and once without.
-// They stay as they are, but without an owner.
-func TestOrphaning(t *testing.T) {
+// TestOrphanedChildrenStay deletes an MCPServer and asks to keep its children, once with an operator at work and once
+// without. They stay as they are, but without an owner.
+func TestOrphanedChildrenStay(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"present", "absent"} {
 		t.Run(name, func(t *testing.T) {
@@ -316,9 +316,9 @@ func TestNamespaceDeletion(t *testing.T) {
 	ns.Quiet(t, gone, harness.Calm)
 }
 
-// TestSuccessor makes an MCPServer of the same name as one that is gone, or going. What that one left behind becomes
-// the new one's.
-func TestSuccessor(t *testing.T) {
+// TestASuccessorGetsWhatItsPredecessorLeft makes an MCPServer of the same name as one that is gone, or going. What that
+// one left behind becomes the new one's.
+func TestASuccessorGetsWhatItsPredecessorLeft(t *testing.T) {
 	t.Parallel()
 	for name, propagation := range map[string]metav1.DeletionPropagation{
 		"orphans": metav1.DeletePropagationOrphan, "remains": metav1.DeletePropagationBackground,
@@ -337,9 +337,9 @@ func TestSuccessor(t *testing.T) {
 	}
 }
 
-// TestSuccessorBeforeCollection is TestSuccessor while the garbage collector is not there: every child still names the
-// predecessor as its owner. It is taken over as it is, by one write.
-func TestSuccessorBeforeCollection(t *testing.T) {
+// TestASuccessorGetsWhatIsNotCollectedYet is TestASuccessorGetsWhatItsPredecessorLeft while the garbage collector is
+// not there: every child still names the predecessor as its owner. It is taken over as it is, by one write.
+func TestASuccessorGetsWhatIsNotCollectedYet(t *testing.T) {
 	const name = "early"
 	ns := env.Namespace(t)
 	ns.Operate(t)

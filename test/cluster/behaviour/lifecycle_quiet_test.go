@@ -28,10 +28,9 @@ const (
 	fleetTimeout = 5 * time.Minute
 )
 
-// TestQuiet looks at a fleet that has all it needs. Nothing is written, and nothing is asked for: not while time
-// passes, not when others write to fields that are theirs, not when an operator starts, not when it looks at
-// everything again.
-func TestQuiet(t *testing.T) {
+// TestNothingIsWrittenWhenNothingHappens looks at a fleet that has all it needs. Nothing is written, and nothing is asked for: not while
+// time passes, not when others write to fields that are theirs, not when an operator starts, not when it looks at everything again.
+func TestNothingIsWrittenWhenNothingHappens(t *testing.T) {
 	idle := idleTime(t)
 	ns := env.Namespace(t)
 	beginning := ns.Mark(t)

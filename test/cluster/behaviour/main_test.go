@@ -16,8 +16,8 @@
 //
 // The files of each begin with its name.
 //
-// The environment variable FREEHOLD_IDLE is how long TestQuiet watches a fleet that has all it needs, as a Go
-// duration. Default: 30s. What Freehold promises is 2m.
+// The environment variable FREEHOLD_IDLE is how long TestNothingIsWrittenWhenNothingHappens watches a fleet that has all
+// it needs, as a Go duration. Default: 30s. What Freehold promises is 2m.
 package behaviour
 
 import (

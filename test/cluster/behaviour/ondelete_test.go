@@ -140,9 +140,9 @@ func TestOnDeleteRespectsBudgets(t *testing.T) {
 	s.checkReplaced(t, mark, before)
 }
 
-// TestTwoBudgets has two PodDisruptionBudgets select the pods, which the API server answers evictions of with 500 and no
+// TestTwoBudgetsHoldUpARollout has two PodDisruptionBudgets select the pods, which the API server answers evictions of with 500 and no
 // reason. The rollout waits, what serves has not failed, and it goes on without anything else when one of them is gone.
-func TestTwoBudgets(t *testing.T) {
+func TestTwoBudgetsHoldUpARollout(t *testing.T) {
 	t.Parallel()
 	s := newDrivenScene(t, onDelete)
 	s.Operate(t)
@@ -206,8 +206,8 @@ func TestOnDeleteComesAndGoes(t *testing.T) {
 	s.CheckOwnership(t, driven)
 }
 
-// TestOnDeleteOfUser leaves a strategy that somebody has set with kubectl to him, and his pods too.
-func TestOnDeleteOfUser(t *testing.T) {
+// TestAUsersOnDeleteIsLeftToTheUser leaves a strategy that somebody has set with kubectl to him, and his pods too.
+func TestAUsersOnDeleteIsLeftToTheUser(t *testing.T) {
 	t.Parallel()
 	s := newDrivenScene(t, nil)
 	s.Operate(t)
@@ -243,8 +243,8 @@ func TestOnDeleteOfUser(t *testing.T) {
 	s.AwaitSettled(t, driven)
 }
 
-// TestBlockedRollout has a pod that cannot run stand in the way of the template that would cure it.
-func TestBlockedRollout(t *testing.T) {
+// TestABrokenPodDoesNotBlockItsCure has a pod that cannot run stand in the way of the template that would cure it.
+func TestABrokenPodDoesNotBlockItsCure(t *testing.T) {
 	t.Parallel()
 	s := newDrivenScene(t, nil)
 	s.Operate(t)

@@ -76,8 +76,8 @@ func TestReplicasOfStdioAreCapped(t *testing.T) {
 	ns.AwaitSettled(t, name)
 }
 
-// TestYield leaves a field to others: its value stays, and whoever sets it meets no conflict.
-func TestYield(t *testing.T) {
+// TestAYieldedFieldKeepsItsValue leaves a field to others: its value stays, and whoever sets it meets no conflict.
+func TestAYieldedFieldKeepsItsValue(t *testing.T) {
 	t.Parallel()
 	ns := env.Namespace(t)
 	ns.Operate(t)

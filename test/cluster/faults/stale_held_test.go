@@ -19,9 +19,9 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// TestStaleBetweenCheckAndWrite holds a write when the operator has looked at the object and found that it may write.
-// Before it is let go, another operator has carried out a later edit. The write is refused and changes nothing.
-func TestStaleBetweenCheckAndWrite(t *testing.T) {
+// TestAWriteFromAnOlderViewIsRefused holds a write when the operator has looked at the object and found that it may
+// write. Before it is let go, another operator has carried out a later edit. The write is refused and changes nothing.
+func TestAWriteFromAnOlderViewIsRefused(t *testing.T) {
 	t.Parallel()
 	// A RunConfig that comes late has a name that nothing asks for any more.
 	for _, component := range []harness.Component{harness.Backend, harness.Proxy} {
@@ -96,9 +96,9 @@ func holdBack(t *testing.T, component harness.Component, creation bool) {
 	}
 }
 
-// TestStaleLeftovers makes an MCPServer anew whose predecessor left its children behind. They tell of a generation that
-// the new one is far from, but of another MCPServer, and are written.
-func TestStaleLeftovers(t *testing.T) {
+// TestLeftoversOfAPredecessorAreWritten makes an MCPServer anew whose predecessor left its children behind. They tell
+// of a generation that the new one is far from, but of another MCPServer, and are written.
+func TestLeftoversOfAPredecessorAreWritten(t *testing.T) {
 	harness.Long(t)
 	t.Parallel()
 	ns := env.Namespace(t)

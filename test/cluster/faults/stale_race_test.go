@@ -37,10 +37,10 @@ const (
 	longestBurst = 60
 )
 
-// TestStaleRace lets two operators with the same field managers work in one namespace, without a lease, one of which
-// learns of edits of MCPServers late. However they get in each other's way, no object goes back to an older
-// generation, and in the end everything is as the last edits want it.
-func TestStaleRace(t *testing.T) {
+// TestTwoOperatorsTurnNoObjectBack lets two operators with the same field managers work in one namespace, without a lease, one of which
+// learns of edits of MCPServers late. However they get in each other's way, no object goes back to an older generation, and in the end
+// everything is as the last edits want it.
+func TestTwoOperatorsTurnNoObjectBack(t *testing.T) {
 	harness.Long(t)
 	t.Parallel()
 	edits := harness.Count(t, harness.RaceEdits, staleEdits)

@@ -16,8 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// TestOwedReplicas: replicas that a generation does not name are to be given up, unless the next one names their number again.
-func TestOwedReplicas(t *testing.T) {
+func TestReplicasAreGivenUpUnlessTheNextSpecNamesThem(t *testing.T) {
 	two, three := int32(2), int32(3)
 	at := func(generation int64) string { return apply.Source{UID: "a", Generation: generation}.String() }
 	spec := func(replicas *int32) v1beta1.MCPServerSpec {

@@ -99,7 +99,7 @@ func TestServerAndConfigGoTogether(t *testing.T) {
 }
 
 // A group lists its members of three kinds, follows them, and its deletion waits for nobody.
-func TestGroup(t *testing.T) {
+func TestAGroupListsItsMembers(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	withOthers(t, s)

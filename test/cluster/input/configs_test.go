@@ -35,7 +35,7 @@ const theirStatus = `{"configHash": "theirs", "observedGeneration": 1, "conditio
 	"type": "Valid", "status": "True", "reason": "ConfigValid", "message": "theirs", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}`
 
 // Every kind gets a finalizer and a status, by two writes, and nothing is written after that, not by another operator either.
-func TestEveryKind(t *testing.T) {
+func TestEveryKindGetsAFinalizerAndAStatusByTwoWrites(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	before := s.Mark(t)
@@ -78,7 +78,7 @@ func TestEveryKind(t *testing.T) {
 }
 
 // The status follows the spec, the hash of the last valid one stays, and each turn is told once.
-func TestValidation(t *testing.T) {
+func TestTheStatusOfAConfigFollowsItsSpec(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.Operate(t, "--configs=freehold")
@@ -102,8 +102,7 @@ func TestValidation(t *testing.T) {
 	})
 }
 
-// A new config is left to ToolHive's operator for a minute.
-func TestGrace(t *testing.T) {
+func TestANewConfigIsLeftToToolHiveForAMinute(t *testing.T) {
 	harness.Long(t)
 	t.Parallel()
 	s := newSpace(t)
@@ -161,7 +160,7 @@ func TestTakeoverOfConfigs(t *testing.T) {
 }
 
 // With --configs=toolhive there is not one write.
-func TestLeftToToolHive(t *testing.T) {
+func TestConfigsLeftToToolHiveAreNotWritten(t *testing.T) {
 	t.Parallel()
 	s := newSpace(t)
 	s.idp(t)
@@ -185,7 +184,7 @@ func TestLeftToToolHive(t *testing.T) {
 }
 
 // A second operator that writes the status again and again, up to 50 times a second, is not answered.
-func TestTwoOperators(t *testing.T) {
+func TestASecondOperatorOfAConfigIsNotAnswered(t *testing.T) {
 	t.Parallel()
 	const puts = 100
 	for _, mode := range []string{"auto", "freehold"} {

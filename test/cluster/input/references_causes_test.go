@@ -18,9 +18,9 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// TestCauses edits what an MCPServer refers to, field by field. What a proxy reads replaces its pods once, and what no proxy reads
-// is not written anywhere.
-func TestCauses(t *testing.T) {
+// TestOnlyWhatAProxyReadsReplacesItsPods edits what an MCPServer refers to, field by field. What a proxy reads replaces its pods once, and
+// what no proxy reads is not written anywhere.
+func TestOnlyWhatAProxyReadsReplacesItsPods(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string

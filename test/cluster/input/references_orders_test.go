@@ -17,9 +17,9 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// TestOrders makes an MCPServer and its issuer, either first, at once and far apart. Each child is written once, and nothing
-// while nothing changes, nor when the operator is started again.
-func TestOrders(t *testing.T) {
+// TestAnMCPServerAndItsIssuerComeInEitherOrder makes an MCPServer and its issuer, either first, at once and far apart. Each child is
+// written once, and nothing while nothing changes, nor when the operator is started again.
+func TestAnMCPServerAndItsIssuerComeInEitherOrder(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(*testing.T, scene, *v1beta1.MCPServer){
 		"issuer first": func(t *testing.T, s scene, server *v1beta1.MCPServer) {

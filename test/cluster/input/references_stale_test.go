@@ -180,10 +180,10 @@ type race struct {
 	late map[string]bool
 }
 
-// TestRace edits MCPServers and the issuer that they share, replaces it, and takes it away for a while, under two operators,
-// one of which learns of both late, and of each at another time. No proxy's template goes back, neither to an older spec of its
+// TestTwoOperatorsTurnNoProxyBack edits MCPServers and the issuer that they share, replaces it, and takes it away for a while, under two
+// operators, one of which learns of both late, and of each at another time. No proxy's template goes back, neither to an older spec of its
 // MCPServer nor to an older issuer, and in the end all have the last of both.
-func TestRace(t *testing.T) {
+func TestTwoOperatorsTurnNoProxyBack(t *testing.T) {
 	harness.Long(t)
 	t.Parallel()
 	edits, seed := harness.Count(t, harness.RaceEdits, raceEdits), uint64(time.Now().UnixNano())
