@@ -16,7 +16,6 @@ import (
 
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/hack/operator"
-	"github.com/freehold-dev/freehold/hack/operator"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
