@@ -107,7 +107,10 @@ func New(config Config) (*Controller, error) {
 		backoff: priorityqueue.NewBackoff[configKey](config.Clock, minBackoff, maxBackoff),
 		states:  map[configKey]*configState{}, referrers: map[*observed.Scope][]*referrerStore{},
 	}
-	return k, k.addHandlers()
+	if err := k.addHandlers(); err != nil {
+		return nil, err
+	}
+	return k, nil
 }
 
 // addHandlers makes events wake keys: those of the objects themselves, and those of MCPServers that begin or cease to refer to them.
