@@ -69,6 +69,8 @@ type order[K comparable] struct {
 	// waiting has the place in a level of each key that waits, which is a place.
 	waiting map[K]*list.Element
 	of      []*list.List
+	// last is the least urgent level.
+	last Level
 	// inRow is how many keys were handed out from each level, one after the other, while later levels had some.
 	inRow []int
 }
@@ -81,21 +83,21 @@ type place[K comparable] struct {
 }
 
 func newOrder[K comparable](clock clock.PassiveClock, levels int) *order[K] {
-	o := &order[K]{clock: clock, expedited: map[K]Level{}, handedOut: map[K]Level{}, waiting: map[K]*list.Element{}, of: make([]*list.List, levels), inRow: make([]int, levels)}
+	o := &order[K]{
+		clock: clock, expedited: map[K]Level{}, handedOut: map[K]Level{}, waiting: map[K]*list.Element{},
+		of: make([]*list.List, levels), last: Level(levels - 1), inRow: make([]int, levels),
+	}
 	for i := range o.of {
 		o.of[i] = list.New()
 	}
 	return o
 }
 
-// last is the least urgent level.
-func (o *order[K]) last() Level { return Level(len(o.of) - 1) }
-
 // expedite puts a key that is about to be added to the queue in a level, unless it is in an earlier one.
 func (o *order[K]) expedite(key K, to Level) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if already, ok := o.expedited[key]; to < o.last() && (!ok || to < already) {
+	if already, ok := o.expedited[key]; to < o.last && (!ok || to < already) {
 		o.expedited[key] = to
 	}
 }
@@ -159,7 +161,7 @@ func (o *order[K]) Pop() K {
 	next := o.next()
 	p := o.of[next].Remove(o.of[next].Front()).(place[K])
 	delete(o.waiting, p.key)
-	if next < o.last() {
+	if next < o.last {
 		o.handedOut[p.key] = next
 	}
 	return p.key
@@ -168,7 +170,7 @@ func (o *order[K]) Pop() K {
 // next returns the level whose turn it is.
 func (o *order[K]) next() Level {
 	later := len(o.waiting)
-	for level := range o.last() {
+	for level := range o.last {
 		here := o.of[level].Len()
 		later -= here
 		switch {
@@ -181,7 +183,7 @@ func (o *order[K]) next() Level {
 		}
 		o.inRow[level] = 0
 	}
-	return o.last()
+	return o.last
 }
 
 func (o *order[K]) put(p place[K]) { o.waiting[p.key] = o.of[p.level].PushBack(p) }
@@ -190,7 +192,7 @@ func (o *order[K]) put(p place[K]) { o.waiting[p.key] = o.of[p.level].PushBack(p
 func (o *order[K]) takeLevel(key K) Level {
 	to, urgent := o.expedited[key]
 	if !urgent {
-		return o.last()
+		return o.last
 	}
 	delete(o.expedited, key)
 	return to

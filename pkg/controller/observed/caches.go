@@ -114,7 +114,7 @@ func (s *Scope) addInformers(
 		return factory
 	}
 	need := func(kind string, informer cache.SharedIndexInformer, transform cache.TransformFunc, indexers cache.Indexers) *Store {
-		store, err := s.require(kind, informer)
+		store, err := s.add(&Store{SharedIndexInformer: informer, kind: kind})
 		check(kind, errors.Join(err, informer.SetTransform(Surviving(transform)), informer.AddIndexers(indexers)))
 		s.required = append(s.required, store)
 		return store

@@ -125,16 +125,20 @@ func only(values map[string]string, keys []string) (kept map[string]string) {
 func ReducedObject(kind schema.GroupKind, object metav1.Object) metav1.Object {
 	meta := identity(object)
 	meta.Labels, meta.Annotations = only(object.GetLabels(), keptLabels), only(object.GetAnnotations(), keptAnnotations)
-	meta.ManagedFields = entries(object, wantedOf(kind))
+	meta.ManagedFields = entries(object, wantedFields[kind])
+	var reduced workload.Reduced
 	switch whole := object.(type) {
 	case *appsv1.Deployment:
-		return workload.DeploymentOf(whole).WithMeta(meta)
+		reduced = workload.DeploymentOf(whole)
 	case *appsv1.StatefulSet:
-		return workload.StatefulSetOf(whole).WithMeta(meta)
+		reduced = workload.StatefulSetOf(whole)
 	case *corev1.ServiceAccount:
 		if len(whole.ImagePullSecrets) > 0 {
-			return workload.ServiceAccountOf(whole).WithMeta(meta)
+			reduced = workload.ServiceAccountOf(whole)
 		}
+	}
+	if reduced != nil {
+		return reduced.WithMeta(meta)
 	}
 	return &meta
 }
@@ -143,9 +147,13 @@ func ReducedObject(kind schema.GroupKind, object metav1.Object) metav1.Object {
 func entries(object metav1.Object, wanted *wantedField) []metav1.ManagedFieldsEntry {
 	kept := slices.Clone(object.GetManagedFields())
 	for i := range kept {
-		holds := wanted != nil && wanted.in(&kept[i])
-		if kept[i].FieldsV1, kept[i].FieldsType = nil, ""; holds {
-			kept[i].FieldsV1 = wanted.alone
+		entry, holds := &kept[i], false
+		if wanted != nil && entry.Subresource != "status" && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), wanted.name) {
+			set, err := ownership.Fields(entry)
+			holds = err == nil && set.Has(wanted.path)
+		}
+		if entry.FieldsV1, entry.FieldsType = nil, ""; holds {
+			entry.FieldsV1 = wanted.alone
 		}
 	}
 	return kept
@@ -159,32 +167,16 @@ type wantedField struct {
 	alone *metav1.FieldsV1
 }
 
-var (
-	fieldReplicas = &wantedField{
-		path: fieldmanager.Path("spec", "replicas"), name: `"f:replicas"`, alone: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`),
-	}
-	fieldPullSecrets = &wantedField{
-		path: fieldmanager.Path("imagePullSecrets"), name: `"f:imagePullSecrets"`, alone: metav1.NewFieldsV1(`{"f:imagePullSecrets":{}}`),
-	}
-)
-
-// wantedOf returns the field of a kind's objects whose owners are kept; nil for none.
-func wantedOf(kind schema.GroupKind) *wantedField {
-	switch kind {
-	case managers.Deployment, managers.StatefulSet:
-		return fieldReplicas
-	case managers.ServiceAccount:
-		return fieldPullSecrets
-	}
-	return nil
+var fieldReplicas = &wantedField{
+	path: fieldmanager.Path("spec", "replicas"), name: `"f:replicas"`, alone: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`),
 }
 
-func (f *wantedField) in(entry *metav1.ManagedFieldsEntry) bool {
-	if entry.Subresource == "status" || entry.FieldsV1 == nil || !strings.Contains(entry.FieldsV1.GetRawString(), f.name) {
-		return false
-	}
-	set, err := ownership.Fields(entry)
-	return err == nil && set.Has(f.path)
+// wantedFields are those of the kinds that have one.
+var wantedFields = map[schema.GroupKind]*wantedField{
+	managers.Deployment: fieldReplicas, managers.StatefulSet: fieldReplicas,
+	managers.ServiceAccount: {
+		path: fieldmanager.Path("imagePullSecrets"), name: `"f:imagePullSecrets"`, alone: metav1.NewFieldsV1(`{"f:imagePullSecrets":{}}`),
+	},
 }
 
 // IsShown reports whether the informer of its kind selects an object by its labels.

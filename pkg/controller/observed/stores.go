@@ -20,7 +20,6 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/clock"
 
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
@@ -72,7 +71,6 @@ type Store struct {
 	cache.SharedIndexInformer
 	kind  string
 	scope *Scope
-	clock clock.PassiveClock
 	// served reports whether the API server serves an optional kind; nil for a required one.
 	served func() bool
 	// onFailure is called when the cache of an optional kind is known not to fill: the first time, and whenever the reason is another.
@@ -90,10 +88,13 @@ type Store struct {
 	unserved priorityqueue.Wait
 }
 
-// require adds the cache of a kind that the operator needs.
-func (s *Scope) require(kind string, informer cache.SharedIndexInformer) (*Store, error) {
-	store := &Store{SharedIndexInformer: informer, kind: kind, scope: s, clock: s.Clock}
-	return store, s.watch(store)
+// add adds a cache, of a kind that the operator needs unless the store says otherwise.
+func (s *Scope) add(store *Store) (*Store, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	store.scope = s
+	s.stores = append(s.stores, store)
+	return store, store.SetWatchErrorHandlerWithContext(store.failed)
 }
 
 // Optional adds the cache of a kind that clusters need not serve, nor let the operator list.
@@ -101,18 +102,9 @@ func (s *Scope) Optional(
 	kind schema.GroupVersionResource, name string, informer cache.SharedIndexInformer, server discovery.ServerResourcesInterface,
 	onFailure func(ctx context.Context, failure ListFailure, err error),
 ) (*Store, error) {
-	store := &Store{
-		SharedIndexInformer: informer, kind: name, scope: s, clock: s.Clock,
-		served: func() bool { return !IsUnserved(server, kind) }, onFailure: onFailure,
-	}
-	return store, s.watch(store)
-}
-
-func (s *Scope) watch(store *Store) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stores = append(s.stores, store)
-	return store.SetWatchErrorHandlerWithContext(store.failed)
+	return s.add(&Store{
+		SharedIndexInformer: informer, kind: name, served: func() bool { return !IsUnserved(server, kind) }, onFailure: onFailure,
+	})
 }
 
 // forget ends the record of a cache that has ended.
@@ -166,7 +158,7 @@ func (s *Store) failed(ctx context.Context, reflector *cache.Reflector, err erro
 
 // awaitKind returns when an optional kind is to be listed again. The reflector has nothing else to do until then.
 func (s *Store) awaitKind(ctx context.Context, err error) {
-	again := wait.Jitter(s.unserved.Begin(s.clock.Now(), unservedBounds), unservedJitter)
+	again := wait.Jitter(s.unserved.Begin(s.scope.Clock.Now(), unservedBounds), unservedJitter)
 	klog.FromContext(ctx).V(2).Info("The API server does not serve a kind", "kind", s.kind, "err", err, "again", again)
 	timer := time.NewTimer(again)
 	defer timer.Stop()
@@ -214,7 +206,7 @@ func endsNormally(err error) bool {
 func (s *Store) note(reason ListFailure) (isNew bool, lasts time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.clock.Now()
+	now := s.scope.Clock.Now()
 	isNew = s.reason != reason
 	if s.works(now) {
 		s.first, isNew = now, true
@@ -231,7 +223,7 @@ func (s *Store) works(now time.Time) bool {
 func (s *Store) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.started = s.clock.Now()
+	s.started = s.scope.Clock.Now()
 }
 
 // errNoList is what is known of a list that has not come, and of which client-go tells nothing: it sends a watch again and again that is

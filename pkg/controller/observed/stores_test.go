@@ -20,7 +20,7 @@ func (filled) HasSynced() bool { return true }
 // A failure is logged once, and once more when its reason is another one, and again when it comes back.
 func TestAFailureIsLoggedWhenItIsNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &Store{SharedIndexInformer: filled{}, clock: clock.RealClock{}}
+		s := &Store{SharedIndexInformer: filled{}, scope: &Scope{Clock: clock.RealClock{}}}
 		for i, step := range []struct {
 			reason ListFailure
 			after  time.Duration
