@@ -145,7 +145,7 @@ func (s *Scope) addInformers(
 	toolhive := toolhiveinformers.NewSharedInformerFactoryWithOptions(servers, resync, toolhiveinformers.WithNamespace(s.Namespace))
 	s.factories = append(s.factories, toolhive)
 	s.ServerStore = need(managers.MCPServer.Kind, toolhive.Toolhive().V1beta1().MCPServers().Informer(),
-		reduceServers(newTexts(), selects), cache.Indexers{ServersByReference: referencesOfServer})
+		reduceServers(selects), cache.Indexers{ServersByReference: referencesOfServer})
 	for _, row := range managers.Configs() {
 		generic, err := toolhive.ForResource(row.GroupVersionResource())
 		if err != nil {

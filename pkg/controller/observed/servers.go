@@ -32,15 +32,51 @@ func Selecting(selector labels.Selector) func(server *v1beta1.MCPServer) bool {
 	}
 }
 
-// reduceServers is a cache.TransformFunc for MCPServers.
-func reduceServers(texts *texts, selects func(server *v1beta1.MCPServer) bool) cache.TransformFunc {
+// reduceServers returns a cache.TransformFunc for MCPServers. Those of other operators are kept in outline, the others whole. Conditions
+// and managedFields are the largest part of these, and are alike: their texts are stored once, without the spare room that decoding leaves.
+func reduceServers(selects func(server *v1beta1.MCPServer) bool) cache.TransformFunc {
+	texts := lru.New(rememberedTexts)
+	// share returns a text equal to this one, as a rule the same for all callers.
+	share := func(text string) string {
+		if known, ok := texts.Get(text); ok {
+			return known.(string)
+		}
+		if len(text) <= longestText {
+			texts.Add(text, text)
+		}
+		return text
+	}
 	return func(obj any) (any, error) {
-		if server, ok := obj.(*v1beta1.MCPServer); ok && !selects(server) {
+		server, ok := obj.(*v1beta1.MCPServer)
+		switch {
+		case !ok:
+			return obj, nil
+		case !selects(server):
 			return outlineOf(server), nil
 		}
-		return texts.slimServer(obj)
+		server.ManagedFields = slices.Clone(server.ManagedFields)
+		for i := range server.ManagedFields {
+			entry := &server.ManagedFields[i]
+			entry.Manager, entry.APIVersion = share(entry.Manager), share(entry.APIVersion)
+			if entry.FieldsV1 != nil {
+				entry.FieldsV1 = metav1.NewFieldsV1(share(entry.FieldsV1.GetRawString()))
+			}
+		}
+		server.Status.Conditions = slices.Clone(server.Status.Conditions)
+		for i := range server.Status.Conditions {
+			condition := &server.Status.Conditions[i]
+			condition.Type, condition.Reason, condition.Message = share(condition.Type), share(condition.Reason), share(condition.Message)
+			condition.Status = metav1.ConditionStatus(share(string(condition.Status)))
+		}
+		return server, nil
 	}
 }
+
+const (
+	rememberedTexts = 512
+	// longestText is how long a text may be that is remembered, in bytes.
+	longestText = 4 << 10
+)
 
 // outlineOf returns what is kept of an MCPServer that another operator works for.
 func outlineOf(server *v1beta1.MCPServer) *v1beta1.MCPServer {
@@ -53,50 +89,4 @@ func outlineOf(server *v1beta1.MCPServer) *v1beta1.MCPServer {
 func (c *Caches) IsSelected(obj any) bool {
 	server, ok := LastKnown(obj).(*v1beta1.MCPServer)
 	return ok && c.selects(server)
-}
-
-// texts has texts that many MCPServers hold, by themselves.
-type texts struct{ known *lru.Cache }
-
-const (
-	rememberedTexts = 512
-	// longestText is how long a text may be that is remembered, in bytes.
-	longestText = 4 << 10
-)
-
-func newTexts() *texts { return &texts{known: lru.New(rememberedTexts)} }
-
-// share returns a text equal to this one, as a rule the same for all callers.
-func (t *texts) share(text string) string {
-	if known, ok := t.known.Get(text); ok {
-		return known.(string)
-	}
-	if len(text) <= longestText {
-		t.known.Add(text, text)
-	}
-	return text
-}
-
-// slimServer is a cache.TransformFunc for MCPServers. They are kept whole. Conditions and managedFields are the largest part
-// of them, and are alike: their texts are stored once, without the spare room that decoding leaves.
-func (t *texts) slimServer(obj any) (any, error) {
-	server, ok := obj.(*v1beta1.MCPServer)
-	if !ok {
-		return obj, nil
-	}
-	server.ManagedFields = slices.Clone(server.ManagedFields)
-	for i := range server.ManagedFields {
-		entry := &server.ManagedFields[i]
-		entry.Manager, entry.APIVersion = t.share(entry.Manager), t.share(entry.APIVersion)
-		if entry.FieldsV1 != nil {
-			entry.FieldsV1 = metav1.NewFieldsV1(t.share(entry.FieldsV1.GetRawString()))
-		}
-	}
-	server.Status.Conditions = slices.Clone(server.Status.Conditions)
-	for i := range server.Status.Conditions {
-		condition := &server.Status.Conditions[i]
-		condition.Type, condition.Reason, condition.Message = t.share(condition.Type), t.share(condition.Reason), t.share(condition.Message)
-		condition.Status = metav1.ConditionStatus(t.share(string(condition.Status)))
-	}
-	return server, nil
 }

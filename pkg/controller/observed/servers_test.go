@@ -27,10 +27,10 @@ func TestSlimServersKeepAllAndShareTexts(t *testing.T) {
 		server.Status.Conditions = []metav1.Condition{{Type: strings.Clone("Ready"), Status: metav1.ConditionTrue, Message: strings.Clone("well")}}
 		return server
 	}
-	texts := newTexts()
+	reduce := reduceServers(Selecting(nil))
 	var held []*v1beta1.MCPServer
 	for range 2 {
-		got, err := texts.slimServer(decoded())
+		got, err := reduce(decoded())
 		if err != nil {
 			t.Fatal(err)
 		}
