@@ -128,7 +128,7 @@ func (k *Controller) addHandlers() error {
 		if k.Mode == ConfigsToolHive {
 			continue
 		}
-		if _, err := s.ServerStore.AddEventHandler(observed.Persistent(observed.OnNews(refersAlike, func(server *v1beta1.MCPServer) {
+		if _, err := s.ServerStore.AddEventHandler(observed.Persistent(observed.OnChange(refersAlike, func(server *v1beta1.MCPServer) {
 			k.wakeNamed(server.Namespace, configs.Of(&server.Spec))
 		}))); err != nil {
 			return fmt.Errorf("cannot watch MCPServers: %w", err)

@@ -190,7 +190,7 @@ func (k *Controller) beginReferrers(ctx context.Context, s *observed.Scope, of *
 	if err := informer.SetTransform(observed.Surviving(of.reduce)); err != nil {
 		return nil, err
 	}
-	if _, err := informer.AddEventHandler(observed.Persistent(observed.OnNews(func(now, before *referrer) bool {
+	if _, err := informer.AddEventHandler(observed.Persistent(observed.OnChange(func(now, before *referrer) bool {
 		return (now.DeletionTimestamp == nil) == (before.DeletionTimestamp == nil) && slices.Equal(now.to, before.to)
 	}, func(found *referrer) { k.wakeNamed(found.Namespace, found.to) }))); err != nil {
 		return nil, err

@@ -31,9 +31,9 @@ func LastKnown(obj any) any {
 	return obj
 }
 
-// OnNews is OnEvery for objects of one type, except for updates between states that same calls equal. Any other update wakes for the
+// OnChange is OnEvery for objects of one type, except for updates between states that same calls equal. Any other update wakes for the
 // earlier state as well.
-func OnNews[T any](same func(now, before T) bool, wake func(object T)) cache.ResourceEventHandlerFuncs {
+func OnChange[T any](same func(now, before T) bool, wake func(object T)) cache.ResourceEventHandlerFuncs {
 	handler := OnEvery(func(obj any) {
 		if object, ok := obj.(T); ok {
 			wake(object)

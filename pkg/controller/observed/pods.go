@@ -222,12 +222,12 @@ func (s *Scope) WatchPods(wake func(server cache.ObjectName)) error {
 		s.proxyStore: s.proxyOf, s.backendStore: s.backendOf,
 	} {
 		// A pod that was given a node, or whose status was written again, changes nothing that is kept.
-		if _, err := store.AddEventHandler(Persistent(OnNews((*workload.Pod).SameExceptVersion, func(pod *workload.Pod) { wake(serverOf(pod)) }))); err != nil {
+		if _, err := store.AddEventHandler(Persistent(OnChange((*workload.Pod).SameExceptVersion, func(pod *workload.Pod) { wake(serverOf(pod)) }))); err != nil {
 			return err
 		}
 	}
 	// The counts in a ReplicaSet's status change with each of its pods, whose own events say as much.
-	_, err := s.replicaSetStore.AddEventHandler(Persistent(OnNews(ReplicaSet.sameExceptVersion, func(set ReplicaSet) {
+	_, err := s.replicaSetStore.AddEventHandler(Persistent(OnChange(ReplicaSet.sameExceptVersion, func(set ReplicaSet) {
 		if set.Deployment() != "" {
 			wake(set.Server())
 		}

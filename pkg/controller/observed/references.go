@@ -45,7 +45,7 @@ func ReferenceKey(kind, namespace, name string) string { return kind + "/" + nam
 func (s *Scope) WatchConfigs(wake func(server cache.ObjectName)) error {
 	for kind, store := range s.ConfigStores {
 		same := func(now, before metav1.Object) bool { return render.StateOf(kind, now) == render.StateOf(kind, before) }
-		if _, err := store.AddEventHandler(Persistent(OnNews(same, func(object metav1.Object) {
+		if _, err := store.AddEventHandler(Persistent(OnChange(same, func(object metav1.Object) {
 			names, err := s.ServerStore.GetIndexer().IndexKeys(ServersByReference, ReferenceKey(kind, object.GetNamespace(), object.GetName()))
 			if err != nil {
 				return
