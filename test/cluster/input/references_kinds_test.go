@@ -6,7 +6,6 @@ package input
 import (
 	"context"
 	"errors"
-	"net/http"
 	"testing"
 	"time"
 
@@ -55,7 +54,7 @@ func TestKindInstalledLater(t *testing.T) {
 	s.AwaitStatus(t, web, notReady, usable,
 		tools(metav1.ConditionFalse, v1beta1.ReasonToolConfigRefNotFound, "CustomResourceDefinition of MCPToolConfig", goesOn))
 	s.AwaitOperatorRest(t)
-	s.Quiet(t, s.Mark(t), idle, notInVain)
+	s.Quiet(t, s.Mark(t), idle)
 	s.checkUnserved(t, beginning, definition, "virtualmcpservers."+toolhive.GroupName, "mcpremoteproxies."+toolhive.GroupName, "mcpserverentries."+toolhive.GroupName)
 
 	becomesUsable := func() {
@@ -94,13 +93,10 @@ func TestKindInstalledLater(t *testing.T) {
 		s.AwaitStatus(t, name, notReady, tools(metav1.ConditionFalse, v1beta1.ReasonToolConfigRefNotFound, "does not exist in the namespace"))
 	}
 	s.AwaitOperatorRest(t)
-	s.Quiet(t, s.Mark(t), idle, notInVain)
+	s.Quiet(t, s.Mark(t), idle)
 	s.checkUnserved(t, deletion, definition)
 	becomesUsable()
 }
-
-// notInVain selects the requests but for lists of kinds that are not served.
-func notInVain(e *audit.Event) bool { return e.Verb != "list" || e.Code != http.StatusNotFound }
 
 // checkUnserved looks at what operators have asked for in vain since the mark: each of the kinds was listed, after waits that grow.
 func (s scene) checkUnserved(t *testing.T, since audit.Mark, definitions ...string) {
@@ -111,7 +107,7 @@ func (s scene) checkUnserved(t *testing.T, since audit.Mark, definitions ...stri
 	}
 	lists := map[string][]time.Time{}
 	for _, e := range events {
-		if !notInVain(e) {
+		if harness.ListsInVain(e) {
 			lists[e.Resource+"."+e.Group] = append(lists[e.Resource+"."+e.Group], e.Received)
 		}
 	}
