@@ -198,7 +198,7 @@ func (ns *Namespace) WritesByOthers(t *testing.T, since audit.Mark, component Co
 }
 
 // Quiet waits for some time, and fails the test as soon as an operator has written something in the namespace, or
-// tried to, or asked for something, since the mark. Only that a stream of events goes on is no request. With filters, it is
+// tried to, or asked for something, since the mark. Streams of events that go on, and ListsInVain, do not count. With filters, it is
 // about the requests alone that they want.
 func (ns *Namespace) Quiet(t *testing.T, since audit.Mark, lasting time.Duration, filters ...audit.Filter) {
 	t.Helper()
