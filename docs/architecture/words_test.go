@@ -99,7 +99,7 @@ func TestTypesAndFilesAreCalledByKnownWords(t *testing.T) {
 		}
 	}
 	for _, folder := range packages {
-		files, err := filepath.Glob(filepath.Join("../..", folder, "*.go"))
+		files, err := filepath.Glob(filepath.Join("..", "..", folder, "*.go"))
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s has no files: %v", folder, err)
 		}

@@ -50,7 +50,7 @@ func isAhead(v *observed.Snapshot, references apply.References, live metav1.Obje
 // or restored the annotation, which would hold its writer back for ever: that is so if the API server confirms the MCPServer.
 func ownFinalizer(p *pass, do *executor) bool {
 	unowned, _ := inDoubt(p.Snapshot, func(ref apply.ObjectRef, live metav1.Object) bool {
-		return !metav1.IsControlledBy(live, p.Server) && !(isUntaken(p.Snapshot, ref) && waitsFor(p.Snapshot, ref) != "")
+		return !metav1.IsControlledBy(live, p.Server) && (!isUntaken(p.Snapshot, ref) || waitsFor(p.Snapshot, ref) == "")
 	})
 	ahead, forged := inDoubt(p.Snapshot, func(_ apply.ObjectRef, live metav1.Object) bool { return isAhead(p.Snapshot, nil, live) })
 	doubts := ""

@@ -16,7 +16,6 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/component-base/metrics"
 	"k8s.io/component-base/metrics/legacyregistry"
-
 	// Metrics of the lease, the client and the queue. The build metric is our own: monitoring systems take
 	// kubernetes_build_info for the version of one of Kubernetes' components.
 	_ "k8s.io/component-base/metrics/prometheus/clientgo/leaderelection"

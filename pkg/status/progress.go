@@ -29,7 +29,7 @@ func progress(o Observation, next v1beta1.MCPServerStatus, at stage) []Finding {
 		stalled.Status, stalled.Reason, stalled.Message = metav1.ConditionTrue, cause.Reason, cause.Message
 	}
 	switch {
-	case next.Phase == v1beta1.PhaseReady && o.Unwritten:
+	case next.Phase == v1beta1.PhaseReady && o.Unwritten, at == stageNoService && len(o.Refusals) > 0:
 		ready.Reason, ready.Message = o.unwritten()
 	case next.Phase == v1beta1.PhaseReady && o.serves():
 		ready.Status, ready.Reason = metav1.ConditionTrue, v1beta1.ReasonReady

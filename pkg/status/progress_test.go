@@ -50,6 +50,13 @@ func TestAtMostOneOfReadyAndReconcilingIsTrue(t *testing.T) {
 			status.Observation{Proxy: serving, Backend: serving, Unwritten: true, Refusals: []status.Finding{refusal}},
 			"False FieldManagerConflict", "False Reconciled", "True FieldManagerConflict",
 		},
+		"the Service of the URL is somebody else's": {
+			status.Observation{Proxy: serving, Backend: serving, NoService: true, Unwritten: true, Refusals: []status.Finding{refusal}},
+			"False FieldManagerConflict", "False Reconciled", "True FieldManagerConflict",
+		},
+		"the Service of the URL is not there yet": {
+			status.Observation{Proxy: serving, Backend: serving, NoService: true}, "False NotReady", "True RollingOut", "False NotStalled",
+		},
 		"an object has had no answer for long": {
 			status.Observation{Proxy: serving, Backend: serving, Unwritten: true, Unsettled: true, Delays: []status.Finding{delay}},
 			"False Retrying", "True Retrying", "False NotStalled",
