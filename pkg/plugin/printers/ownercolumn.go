@@ -39,13 +39,18 @@ type row struct {
 
 // Print shows the objects one after the other.
 func (m OwnerColumn) Print(to io.Writer, reports []*fieldowners.Report) error {
+	return eachObject(to, m.Palette, reports, m.object)
+}
+
+// eachObject shows the objects one after the other, each below its title.
+func eachObject(to io.Writer, palette Palette, reports []*fieldowners.Report, show func(out io.Writer, report *fieldowners.Report)) error {
 	out := bufio.NewWriter(to)
 	for i, report := range reports {
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		fmt.Fprintln(out, m.Palette.Bold(title(report)))
-		m.object(out, report)
+		fmt.Fprintln(out, palette.Bold(title(report)))
+		show(out, report)
 	}
 	return out.Flush()
 }

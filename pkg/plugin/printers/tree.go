@@ -4,7 +4,6 @@
 package printers
 
 import (
-	"bufio"
 	"fmt"
 	"io"
 	"slices"
@@ -30,15 +29,7 @@ const treeWidth = 100
 
 // Print shows the objects one after the other.
 func (t Tree) Print(to io.Writer, reports []*fieldowners.Report) error {
-	out := bufio.NewWriter(to)
-	for i, report := range reports {
-		if i > 0 {
-			fmt.Fprintln(out)
-		}
-		fmt.Fprintln(out, t.Palette.Bold(title(report)))
-		t.object(out, report)
-	}
-	return out.Flush()
+	return eachObject(to, t.Palette, reports, t.object)
 }
 
 func (t Tree) object(out io.Writer, report *fieldowners.Report) {
