@@ -268,7 +268,7 @@ func (p *pass) write(ctx context.Context) error {
 	if p.live.GetDeletionTimestamp() != nil {
 		return p.finish(ctx)
 	}
-	if p.apply(ctx, managers.ConfigFinalizer, apply.Request{Config: p.finalizers(p.row.Finalizer)}) {
+	if p.apply(ctx, p.writer(managers.ConfigFinalizer), apply.Request{Config: p.finalizers(p.row.Finalizer)}) {
 		p.report(ctx, nil)
 	}
 	return nil
@@ -296,16 +296,16 @@ func (p *pass) finish(ctx context.Context) error {
 			return nil
 		}
 	}
-	if p.apply(ctx, managers.ConfigFinalizer, apply.Request{Config: p.finalizers(), Preconditions: apply.Preconditions{LetGo: true}}) {
+	if p.apply(ctx, p.writer(managers.ConfigFinalizer), apply.Request{Config: p.finalizers(), Preconditions: apply.Preconditions{LetGo: true}}) {
 		klog.FromContext(ctx).V(2).Info("Released the finalizer")
 	}
 	return nil
 }
 
 // apply brings the object in line with one intent, and reports whether it is.
-func (p *pass) apply(ctx context.Context, manager string, req apply.Request) (done bool) {
+func (p *pass) apply(ctx context.Context, w apply.Writer, req apply.Request) (done bool) {
 	req.Object, req.Live, req.Inherit = p.ref, p.live, p.inheritance()
-	out := p.Applier.Sync(ctx, p.writer(manager), req)
+	out := p.Applier.Sync(ctx, w, req)
 	if out.Wrote() {
 		p.live = out.Live
 	}

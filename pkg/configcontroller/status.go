@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/klog/v2"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	toolhivev1beta1ac "github.com/freehold-dev/freehold/generated/applyconfiguration/toolhive/v1beta1"
@@ -34,24 +33,23 @@ func (p *pass) report(ctx context.Context, users []configs.Named) {
 	if !known {
 		return
 	}
-	manager := p.statusManager()
+	w := p.statusWriter()
 	req := apply.Request{
 		Object: p.ref, Config: intent, Observed: apply.Observed{Live: p.live},
 		Ownership: apply.Ownership{Inherit: p.inheritance()}, Preconditions: apply.Preconditions{LetGo: len(users) > 0},
 	}
-	excluded := p.excludedFrom(ctx, req)
-	if excluded.Conflict != nil {
-		req.Config, conditions, _ = p.statusIntent(users, excluded.Conflict)
-		excluded = p.excludedFrom(ctx, req) // The condition that reports it may be contested itself.
+	req.Excluded = takeover.Exclude(ctx, w, req)
+	if conflict := req.Excluded.Conflict; conflict != nil {
+		req.Config, conditions, _ = p.statusIntent(users, conflict)
+		req.Excluded = takeover.Exclude(ctx, w, req) // The condition that reports it may be contested itself.
 	}
-	req.Excluded = excluded
 	before := conditionsOf(p.live)
-	if p.state.pending = conditions; p.apply(ctx, manager, req) {
+	if p.state.pending = conditions; p.apply(ctx, w, req) {
 		p.state.pending = nil
 		p.recordEvents(eventsOf(before, conditionsOf(p.live))...)
-		p.tellConflict(excluded.Conflict)
-	} else if excluded.Conflict != nil {
-		p.tellConflict(excluded.Conflict)
+		p.tellConflict(req.Excluded.Conflict)
+	} else if req.Excluded.Conflict != nil {
+		p.tellConflict(req.Excluded.Conflict)
 	}
 }
 
@@ -61,7 +59,7 @@ func (p *pass) hold(ctx context.Context) {
 	if !known {
 		return
 	}
-	excluded := p.excludedFrom(ctx, apply.Request{Object: p.ref, Config: intent, Observed: apply.Observed{Live: p.live}})
+	excluded := takeover.Exclude(ctx, p.statusWriter(), apply.Request{Object: p.ref, Config: intent, Observed: apply.Observed{Live: p.live}})
 	if excluded.Conflict != nil {
 		p.Applier.Hold(ctx, excluded.Conflict, p.live)
 	} else {
@@ -70,26 +68,16 @@ func (p *pass) hold(ctx context.Context) {
 	p.tellConflict(excluded.Conflict)
 }
 
-// excludedFrom finds the fields that a request to write the status is to leave to others.
-func (p *pass) excludedFrom(ctx context.Context, req apply.Request) *apply.Excluded {
-	excluded, err := apply.Exclude(p.writer(p.statusManager()), req, takeover.WholeCondition)
-	if err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot tell what others hold of the status")
-		return &apply.Excluded{}
-	}
-	return excluded
-}
-
 // finalizers returns the object with these finalizers and nothing else.
 func (p *pass) finalizers(finalizers ...string) runtime.ApplyConfiguration {
 	return configs.KindNamed(p.key.kind).WithFinalizers(p.key.Namespace, p.key.Name, finalizers...)
 }
 
-func (p *pass) statusManager() string {
+func (p *pass) statusWriter() apply.Writer {
 	if p.row.IsGroup() {
-		return managers.GroupStatus
+		return p.writer(managers.GroupStatus)
 	}
-	return managers.ConfigStatus
+	return p.writer(managers.ConfigStatus)
 }
 
 // statusIntent returns the status of the object, with its conditions. users are the objects that keep it from being deleted, and

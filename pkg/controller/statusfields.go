@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/klog/v2"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -38,12 +37,7 @@ func excludedFrom(ctx context.Context, t *takeoverState, w apply.Writer, req app
 		theirs := heldByToolHive(req.Live)
 		req.Yield = func(path fieldpath.Path) bool { return theirs(path) || !isCondition(path, v1beta1.ConditionTakenOver) }
 	}
-	excluded, err := apply.Exclude(w, req, takeover.WholeCondition)
-	if err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot tell what others hold of the status")
-		return &apply.Excluded{}
-	}
-	return excluded
+	return takeover.Exclude(ctx, w, req)
 }
 
 // isCondition reports whether a path is that of a condition, or of a part of one.

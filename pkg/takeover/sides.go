@@ -4,8 +4,10 @@
 package takeover
 
 import (
+	"context"
 	"fmt"
 
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
@@ -43,9 +45,19 @@ func Holder(owner ownership.Owner) string {
 	return fmt.Sprintf("field manager %s (%s; another client under a name of Freehold's)", owner, owner.Operation)
 }
 
-// WholeCondition returns what is left out of the status with a contested field: with the status of a condition all of it,
+// Exclude finds the fields that a request to write a status is to leave to others.
+func Exclude(ctx context.Context, w apply.Writer, req apply.Request) *apply.Excluded {
+	excluded, err := apply.Exclude(w, req, wholeCondition)
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot tell what others hold of the status")
+		return &apply.Excluded{}
+	}
+	return excluded
+}
+
+// wholeCondition returns what is left out of the status with a contested field: with the status of a condition all of it,
 // since the rest says what that status means.
-func WholeCondition(path fieldpath.Path) fieldpath.Path {
+func wholeCondition(path fieldpath.Path) fieldpath.Path {
 	if IsCondition(path) && len(path) > 3 && path[3].FieldName != nil && *path[3].FieldName == "status" {
 		return path[:3]
 	}
