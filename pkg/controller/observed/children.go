@@ -248,7 +248,7 @@ func cachedOf(child *Child) *Cached {
 
 // child returns the child for a pass.
 func (c *Cached) child() *Child {
-	meta := c.identity()
+	meta := identity(c.GetObjectMeta())
 	meta.CreationTimestamp, meta.DeletionTimestamp = metav1.Unix(c.created, 0), c.deleted
 	meta.Labels, meta.Annotations = c.labels.values(), c.Annotations.values()
 	if len(c.entries) > 0 {
@@ -266,17 +266,27 @@ func (c *Cached) child() *Child {
 	return child
 }
 
-// identity returns the metadata that informers and their handlers read.
-func (c *Cached) identity() metav1.ObjectMeta {
-	meta := metav1.ObjectMeta{Namespace: c.namespace.Value(), Name: c.name, UID: c.uid, ResourceVersion: c.version, Generation: c.generation}
-	for _, owner := range c.owners {
-		meta.OwnerReferences = append(meta.OwnerReferences, owner.Value())
+// GetObjectMeta implements metav1.ObjectMetaAccessor. It has what informers and their handlers read.
+func (c *Cached) GetObjectMeta() metav1.Object {
+	return &cachedIdentity{
+		metav1.ObjectMeta{Namespace: c.namespace.Value(), Name: c.name, UID: c.uid, ResourceVersion: c.version, Generation: c.generation}, c.owners,
 	}
-	return meta
 }
 
-// GetObjectMeta implements metav1.ObjectMetaAccessor.
-func (c *Cached) GetObjectMeta() metav1.Object { return new(c.identity()) }
+// cachedIdentity makes owner references when a handler asks for them. Informers ask for the name several times for each event.
+type cachedIdentity struct {
+	metav1.ObjectMeta
+
+	owners []unique.Handle[metav1.OwnerReference]
+}
+
+// GetOwnerReferences returns the owner references of the object.
+func (i *cachedIdentity) GetOwnerReferences() (references []metav1.OwnerReference) {
+	for _, owner := range i.owners {
+		references = append(references, owner.Value())
+	}
+	return references
+}
 
 var yes, no = true, false
 
