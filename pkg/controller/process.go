@@ -6,6 +6,7 @@ package controller
 import (
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
@@ -56,8 +57,8 @@ func (c *process) forgetRequests(server cache.ObjectName) {
 func (c *process) caughtUp(key cache.ObjectName, places []apply.ObjectRef) bool {
 	shows := func(ref apply.ObjectRef) bool { return c.applier.WriteTracker().Seen(ref, c.caches.Version(ref)) }
 	deleted := func(ref apply.ObjectRef) bool {
-		found := c.caches.Child(ref)
-		return found != nil && c.applier.HasDeleted(found.Object)
+		object, err := meta.Accessor(c.caches.Item(ref)) // fails for what is not there
+		return err == nil && c.applier.HasDeleted(object)
 	}
 	return shows(observed.ServerRef(key)) && !slices.ContainsFunc(places, func(ref apply.ObjectRef) bool { return !shows(ref) || deleted(ref) }) &&
 		!slices.ContainsFunc(c.caches.ContentNamed(key), deleted)
