@@ -209,9 +209,7 @@ func (x *executor) events(events []status.Event) {
 // forgetConflicts drops the conflicts of an MCPServer that is being deleted: nothing more is written of its children and its status, so
 // no user can settle them. Another finalizer may keep it for long.
 func (x *executor) forgetConflicts() {
-	for _, ref := range x.unshared(x.pass.Key) {
-		x.applier.Forget(ref)
-	}
+	x.forgetChildren(x.pass.Key)
 	for _, writer := range []string{managers.Status, managers.Requests, managers.Takeover} {
 		x.applier.ForgetWriter(writer, observed.ServerRef(x.pass.Key))
 	}

@@ -39,17 +39,19 @@ func (c *process) forget(server cache.ObjectName) {
 	}
 }
 
-// unshared returns the references of everything that may be made for an MCPServer, except what may belong to another MCPServer, which
-// still needs what is remembered of it.
-func (c *process) unshared(key cache.ObjectName) []apply.ObjectRef {
-	return slices.DeleteFunc(c.states.get(key).places(key), func(ref apply.ObjectRef) bool { return len(c.caches.Neighbours(key, ref)) > 0 })
-}
-
 // forgetRequests drops the requests about an MCPServer that is gone, and what came of them.
 func (c *process) forgetRequests(server cache.ObjectName) {
 	c.applier.Forget(observed.ServerRef(server))
-	for _, ref := range c.unshared(server) {
-		c.applier.Forget(ref)
+	c.forgetChildren(server)
+}
+
+// forgetChildren drops the requests about everything that may be made for an MCPServer, except what may belong to another MCPServer,
+// which still needs what is remembered of it.
+func (c *process) forgetChildren(server cache.ObjectName) {
+	for _, ref := range c.states.get(server).places(server) {
+		if len(c.caches.Neighbours(server, ref)) == 0 {
+			c.applier.Forget(ref)
+		}
 	}
 }
 
