@@ -223,8 +223,8 @@ func (p *pass) groupStatus() (next *toolhivev1beta1ac.MCPGroupStatusApplyConfigu
 	return next, listed, true
 }
 
-// news are the changes of conditions that events report. The reasons and actions are ToolHive's.
-var news = []struct {
+// reportedChanges are the changes of conditions that events report. The reasons and actions are ToolHive's.
+var reportedChanges = []struct {
 	condition string
 	is        metav1.ConditionStatus
 	eventType string
@@ -242,13 +242,12 @@ var news = []struct {
 
 // eventsOf returns events about what has changed in an object's conditions, each once. A Normal one reports that a problem is over.
 func eventsOf(before, after []metav1.Condition) (events []status.Event) {
-	for _, n := range news {
-		now, was := meta.FindStatusCondition(after, n.condition), meta.FindStatusCondition(before, n.condition)
-		if now == nil || now.Status != n.is || was != nil && was.Status == n.is ||
-			n.eventType == corev1.EventTypeNormal && (was == nil || was.Status != metav1.ConditionFalse) {
-			continue
+	for _, change := range reportedChanges {
+		now, was := meta.FindStatusCondition(after, change.condition), meta.FindStatusCondition(before, change.condition)
+		if now != nil && now.Status == change.is && (was == nil || was.Status != change.is) &&
+			(change.eventType != corev1.EventTypeNormal || was != nil && was.Status == metav1.ConditionFalse) {
+			events = append(events, status.Event{Type: change.eventType, Reason: change.reason, Action: change.action, Note: now.Message})
 		}
-		events = append(events, status.Event{Type: n.eventType, Reason: n.reason, Action: n.action, Note: now.Message})
 	}
 	return events
 }

@@ -26,8 +26,8 @@ func TestMessagesArePrintable(t *testing.T) {
 	if got.Message != printable.Text(got.Message) {
 		t.Errorf("the message is %q", got.Message)
 	}
-	_, _, news := status.Notice(server(), o.Invalid[0], nil, time.Unix(0, 0))
-	if len(news) != 1 || news[0].Note != want {
-		t.Errorf("the news are %q, want %q", news, want)
+	_, _, events := status.Notice(server(), o.Invalid[0], nil, time.Unix(0, 0))
+	if len(events) != 1 || events[0].Note != want {
+		t.Errorf("the events are %q, want %q", events, want)
 	}
 }
