@@ -349,10 +349,18 @@ func (w *writer[L, A]) alternatives(a *attempt[L, A]) func(path fieldpath.Path) 
 }
 
 // unsetAlternatives looks for alternatives that others have set, see Target.Unions, if the intent was refused as invalid and the object has
-// not been read. The API server names the field and not its owner.
+// not been read. The API server names the field and not its owner. It does not look again while the managers own what they owned when the
+// same intent was refused before.
 func (w *writer[L, A]) unsetAlternatives(ctx context.Context, a *attempt[L, A]) {
-	if ClassOf(a.out.Err) != ClassInvalid || a.whole || w.alternatives(a) == nil || w.read(ctx, a) != nil {
-		return // If the object cannot be read, the refusal stays the one that is known.
+	if ClassOf(a.out.Err) != ClassInvalid || a.whole || w.alternatives(a) == nil {
+		return
+	}
+	if last := a.last; last.refused != nil && ClassOf(last.refused.err) == ClassInvalid && last.object == a.object() && last.claims == a.State.entriesHash {
+		return
+	}
+	if err := w.read(ctx, a); err != nil {
+		w.refused(a, err)
+		return
 	}
 	before := len(a.out.Claims)
 	err := w.unset(ctx, a)

@@ -235,8 +235,13 @@ func TestARivalOfALostClaimGoes(t *testing.T) {
 func TestABodyThatIsInvalidWithoutARivalIsRefused(t *testing.T) {
 	c := withRivals(t, "ours")
 	c.validate = func(*deployment) error { return apierrors.NewInvalid(deploymentKind, "web", nil) }
-	if out := c.pass(withVariable("more"), nil); apply.ClassOf(out.Err) != apply.ClassInvalid || out.Action != apply.ActionRefused || out.RetryAfter == 0 {
+	out := c.pass(withVariable("more"), nil)
+	if apply.ClassOf(out.Err) != apply.ClassInvalid || out.Action != apply.ActionRefused || out.RetryAfter == 0 {
 		t.Errorf("%s with error %v, again after %s", out.Action, out.Err, out.RetryAfter)
 	}
 	c.expect("it is looked at once", "apply content", "get")
+	c.clock.SetTime(c.clock.Now().Add(out.RetryAfter))
+	c.requests = nil
+	c.pass(withVariable("more"), nil)
+	c.expect("the next attempt looks no more", "apply content")
 }
