@@ -239,7 +239,7 @@ func (o *yielding) givenUp(server *v1beta1.MCPServer, plan *desired.Plan, s requ
 		left := ownership.Left(own, func(path fieldpath.Path) bool { return meant(path) && request.Yieldable(intent.Object, path) })
 		kept = kept || !ownership.Select(own, meant).Difference(left).Empty()
 		for path := range ownership.Select(left, meant).All() {
-			if value := desired.At(intent.Live.Object, path); path.String() == s.Path || len(effects) < maxEffects {
+			if value := ownership.ValueAt(intent.Live.Object, path); path.String() == s.Path || len(effects) < maxEffects {
 				effects = append(effects, fmt.Sprintf("%s %s: stays %s; %s gives it up", intent.Object, path, printers.Value(value, true), intent.Writer))
 			}
 		}

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
-	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
@@ -129,7 +128,7 @@ func ContestedAt(
 	object apply.ObjectRef, writer, subresource string, live *unstructured.Unstructured, want map[string]any, fields []fieldpath.Path,
 ) (all []Contested) {
 	for _, path := range fields {
-		c := Contested{Object: object, Writer: writer, Location: path, Path: path.String(), Theirs: At(live.Object, path), Ours: At(want, path)}
+		c := Contested{Object: object, Writer: writer, Location: path, Path: path.String(), Theirs: ownership.ValueAt(live.Object, path), Ours: ownership.ValueAt(want, path)}
 		c.Owners = slices.DeleteFunc(ownership.Owners(live, c.Path), func(o ownership.Owner) bool { return o.Applies(writer, subresource) })
 		if len(c.Owners) == 0 {
 			c.Owners = []ownership.Owner{{}} // an unknown client
@@ -229,44 +228,4 @@ func (i *Intent) Trial(schema managedfields.TypeConverter) (map[string]any, erro
 	}
 	trial, _ := both.AsValue().Unstructured().(map[string]any)
 	return trial, nil
-}
-
-// At returns the value at a path of an object that was decoded from JSON; nil when there is none.
-func At(object any, path fieldpath.Path) any {
-	for _, element := range path {
-		switch content := object.(type) {
-		case map[string]any:
-			if element.FieldName == nil {
-				return nil
-			}
-			object = content[*element.FieldName]
-		case []any:
-			object = item(content, element)
-		default:
-			return nil
-		}
-	}
-	return object
-}
-
-func item(list []any, element fieldpath.PathElement) any {
-	for i, candidate := range list {
-		switch {
-		case element.Index != nil && *element.Index == i:
-			return candidate
-		case element.Value != nil && value.Equals(*element.Value, value.NewValueInterface(candidate)):
-			return candidate
-		case element.Key != nil && hasKeys(candidate, *element.Key):
-			return candidate
-		}
-	}
-	return nil
-}
-
-func hasKeys(candidate any, keys value.FieldList) bool {
-	object, ok := candidate.(map[string]any)
-	for _, key := range keys {
-		ok = ok && value.Equals(key.Value, value.NewValueInterface(object[key.Name]))
-	}
-	return ok
 }

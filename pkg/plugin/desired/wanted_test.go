@@ -21,6 +21,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/request"
@@ -234,7 +235,7 @@ func TestTrialKeepsWhatIsReleased(t *testing.T) {
 	intent := w.plan(t, s)[proxyIntent]
 	env := fieldpath.MakePathOrDie("spec", "template", "spec", "containers", fieldpath.KeyByFields("name", "toolhive"), "env")
 	// The generation is kept from others.
-	if left, _ := desired.At(intent.Config(), env).([]any); len(left) != 1 || len(intent.Moved(apply.CauseYielded)) == 0 {
+	if left, _ := ownership.ValueAt(intent.Config(), env).([]any); len(left) != 1 || len(intent.Moved(apply.CauseYielded)) == 0 {
 		t.Errorf("it wants %v, and releases %v", left, intent.Moved(apply.CauseYielded))
 	}
 	sorted := cmpopts.SortSlices(func(a, b any) bool { return fmt.Sprint(a) < fmt.Sprint(b) })
@@ -242,7 +243,7 @@ func TestTrialKeepsWhatIsReleased(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(desired.At(w[proxy].Object, env), desired.At(trial, env), sorted); diff != "" {
+	if diff := cmp.Diff(ownership.ValueAt(w[proxy].Object, env), ownership.ValueAt(trial, env), sorted); diff != "" {
 		t.Errorf("environment in the dry run (-live +trial):\n%s", diff)
 	}
 }
@@ -330,7 +331,7 @@ func TestGateStaysWhereTheRestIsLeftToOthers(t *testing.T) {
 			if test.same {
 				want = intent.After.Object // Nothing is applied.
 			}
-			if got := desired.At(want, fieldpath.MakePathOrDie("spec", "template", "metadata", "annotations", v1beta1.AnnotationGeneration)); (got == "7") != test.same {
+			if got := ownership.ValueAt(want, fieldpath.MakePathOrDie("spec", "template", "metadata", "annotations", v1beta1.AnnotationGeneration)); (got == "7") != test.same {
 				t.Errorf("it wants the gate to be %v", got)
 			}
 		})
@@ -357,7 +358,7 @@ func TestReplicasAreSetAndGivenUp(t *testing.T) {
 	s := server(v1beta1.TransportSSE)
 	s.Spec.Replicas = &three
 	w := settled(t, server(v1beta1.TransportSSE))
-	if got := w.plan(t, s)[replicasIntent]; got.Same() || desired.At(got.Config(), fieldpath.MakePathOrDie("spec", "replicas")) != int64(3) {
+	if got := w.plan(t, s)[replicasIntent]; got.Same() || ownership.ValueAt(got.Config(), fieldpath.MakePathOrDie("spec", "replicas")) != int64(3) {
 		t.Errorf("set: %+v", got)
 	}
 	own(t, w[proxy], managers.ProxyReplicas, "Apply", fieldpath.NewSet(fieldpath.MakePathOrDie("spec", "replicas")))
@@ -371,12 +372,12 @@ func TestReplicasAreSetAndGivenUp(t *testing.T) {
 		t.Errorf("one pod: %+v", got)
 	}
 	w.replace(t, proxy, "kubectl", int64(2), "spec", "replicas")
-	if got := w.plan(t, stdio)[replicasIntent]; got.Same() || len(got.Contested) > 0 || desired.At(got.Config(), fieldpath.MakePathOrDie("spec", "replicas")) != int64(1) {
+	if got := w.plan(t, stdio)[replicasIntent]; got.Same() || len(got.Contested) > 0 || ownership.ValueAt(got.Config(), fieldpath.MakePathOrDie("spec", "replicas")) != int64(1) {
 		t.Errorf("capped: %+v", got)
 	}
 	none := int32(0)
 	stdio.Spec.Replicas = &none
-	if got := w.plan(t, stdio)[replicasIntent]; got.Same() || len(got.Contested) > 0 || desired.At(got.Config(), fieldpath.MakePathOrDie("spec", "replicas")) != int64(0) {
+	if got := w.plan(t, stdio)[replicasIntent]; got.Same() || len(got.Contested) > 0 || ownership.ValueAt(got.Config(), fieldpath.MakePathOrDie("spec", "replicas")) != int64(0) {
 		t.Errorf("capped where none is asked for: %+v", got)
 	}
 }

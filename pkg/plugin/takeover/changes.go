@@ -18,7 +18,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/plugin/desired"
+	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
 
@@ -61,7 +61,7 @@ func Changes(schema managedfields.TypeConverter, before, after *unstructured.Uns
 	changes := []Change{}
 	for _, text := range slices.Sorted(maps.Keys(fields)) {
 		path := fields[text]
-		change := Change{Path: text, Before: desired.At(before.Object, path), After: desired.At(after.Object, path)}
+		change := Change{Path: text, Before: ownership.ValueAt(before.Object, path), After: ownership.ValueAt(after.Object, path)}
 		if reflect.DeepEqual(change.Before, change.After) {
 			continue // Something above a field that is listed itself.
 		}
@@ -103,7 +103,7 @@ func whole(before, after map[string]any, path fieldpath.Path) fieldpath.Path {
 		if i+1 < len(path) && keyed[above.String()] {
 			continue // Its members are of different owners, so each is a change of its own.
 		}
-		if desired.At(before, above) == nil || desired.At(after, above) == nil {
+		if ownership.ValueAt(before, above) == nil || ownership.ValueAt(after, above) == nil {
 			return above
 		}
 	}
