@@ -152,6 +152,8 @@ func (a *Applier) Note(ctx context.Context, out Outcome) {
 		log.Info("References replaced, which were not of states that the objects have had", "were", oneLine(out.ReplacedReferences))
 	}
 	switch {
+	case ClassOf(out.Err) == ClassAltered && out.Action != ActionNone:
+		log.Info("Stored otherwise than sent", "err", out.Err)
 	case out.Err != nil && out.Action == ActionRefused:
 		log.Info("Write refused", "class", ClassOf(out.Err), "err", out.Err)
 	case out.Err != nil:

@@ -298,8 +298,12 @@ func (w *writer[L, A]) send(ctx context.Context, a *attempt[L, A]) Outcome {
 	if len(a.taken) > 0 {
 		a.out.Claims, a.taken = append(a.out.Claims, ClaimChange{Cause: CauseTaken, Fields: a.taken}), nil
 	}
-	w.remember(a)
 	a.requests.disputed.Remove(a.Object)
+	if a.out.Err = w.alteration(a); a.out.Err != nil {
+		w.hold(a)
+	} else {
+		w.remember(a)
+	}
 	return a.out
 }
 

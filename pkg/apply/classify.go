@@ -4,8 +4,12 @@
 package apply
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -178,11 +182,92 @@ func (w *writer[L, A]) ownersOfSet(set *fieldpath.Set, live metav1.Object) []Fie
 	return ownersOf(paths, w.manager.Name, w.manager.Subresource, live)
 }
 
+// alteration compares the API server's answer to an apply with what was sent; nil where it has stored that.
+func (w *writer[L, A]) alteration(a *attempt[L, A]) error {
+	if owned, err := w.target.Extract(a.live, w.manager.Name); err == nil {
+		w.dropStamps(owned)
+		number := &w.target.Recorded
+		recorded := number.Annotation == "" || a.live.GetAnnotations()[number.Annotation] == number.in(a.want)
+		if rendered, err := marshal(owned); err == nil && digestOf(rendered) == a.digest && recorded && w.isRightlyStamped(a) {
+			return nil
+		}
+	}
+	sent, err := withoutPreconditions(a.want)
+	if err != nil {
+		return w.terminal(a, err)
+	}
+	_, fields, err := w.typed(sent)
+	if err != nil {
+		return w.terminal(a, err)
+	}
+	stored, err := decoded(a.live)
+	if err != nil {
+		return w.terminal(a, err)
+	}
+	altered := &AlteredError{Refusal: Refusal{Class: ClassAltered, Writer: w.manager.Name, Object: a.Object}}
+	fields.Difference(ownership.Unowned()).Leaves().Iterate(func(path fieldpath.Path) {
+		field := AlteredField{path.String(), ownership.ValueAt(sent.Object, path), ownership.ValueAt(stored.Object, path)}
+		if !reflect.DeepEqual(field.Sent, field.Stored) {
+			altered.Fields = append(altered.Fields, field.within())
+		}
+	})
+	if len(altered.Fields) == 0 {
+		return nil // The object is as it was sent, and what the writer owns of it cannot be told.
+	}
+	first := altered.Fields[0]
+	altered.Reason = oneLine(fmt.Sprintf("%s was sent as %s and is stored as %s", first.Path, quoted(first.Sent), quoted(first.Stored)))
+	if more := len(altered.Fields) - 1; more > 0 {
+		altered.Reason += fmt.Sprintf(" (+%d more fields)", more)
+	}
+	return altered
+}
+
+// within returns the first of the fields within this one that differs, where it is a map or a list that is owned as a whole and both values
+// have that field.
+func (f AlteredField) within() AlteredField {
+	switch sent := f.Sent.(type) {
+	case map[string]any:
+		stored, _ := f.Stored.(map[string]any)
+		for _, key := range slices.Sorted(maps.Keys(sent)) {
+			if other, ok := stored[key]; ok && !reflect.DeepEqual(sent[key], other) {
+				return AlteredField{f.Path + "." + key, sent[key], other}.within()
+			}
+		}
+	case []any:
+		stored, _ := f.Stored.([]any)
+		for i := range min(len(sent), len(stored)) {
+			if !reflect.DeepEqual(sent[i], stored[i]) {
+				return AlteredField{fmt.Sprintf("%s[%d]", f.Path, i), sent[i], stored[i]}.within()
+			}
+		}
+	}
+	return f
+}
+
+// maxQuoted bounds a value of a field in a message, in bytes.
+const maxQuoted = 64
+
+// quoted returns the value of a field as a message has it.
+func quoted(value any) string {
+	if value == nil {
+		return "nothing"
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return "a value that cannot be read"
+	}
+	return cut(string(text), maxQuoted)
+}
+
 // oneLine makes a text of the API server, which may span lines, fit for a condition.
 func oneLine(text string) string {
-	text = strings.Join(strings.Fields(text), " ")
-	if len(text) > maxReason {
-		text = strings.ToValidUTF8(text[:maxReason], "") + "..."
+	return cut(strings.Join(strings.Fields(text), " "), maxReason)
+}
+
+// cut bounds a text to a number of bytes, and shows that it has.
+func cut(text string, most int) string {
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "..."
 	}
 	return text
 }

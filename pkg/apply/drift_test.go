@@ -86,6 +86,7 @@ func TestStatusCostsNoComparison(t *testing.T) {
 	b := newBench(t, content, (*server).target)
 	live := b.settled(b.sync(nil, web("a:1"), 1), apply.ActionCreated)
 	b.expect(1, "creation")
+	b.extracts = 0
 	live = live.DeepCopy()
 	foreign(live, "kube-controller-manager", `{"f:status":{"f:replicas":{}}}`)
 	live.ManagedFields[1].Subresource, live.ResourceVersion, live.Status.Replicas = "status", "200", 3

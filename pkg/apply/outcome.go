@@ -42,7 +42,7 @@ type Outcome struct {
 	Object ObjectRef
 	// Action says what was done.
 	Action Action
-	// Err is nil if the object matches the intent. Otherwise it is a *Refusal or a *ConflictError.
+	// Err is nil if the object matches the intent. Otherwise it is a *Refusal, a *ConflictError or an *AlteredError.
 	Err error
 	// Live is the object after the last accepted request, or as the caller passed it if there was none.
 	Live metav1.Object
@@ -135,6 +135,9 @@ const (
 	ClassForbidden Class = "Forbidden"
 	// ClassGone means that the object or its namespace is being deleted.
 	ClassGone Class = "Gone"
+	// ClassAltered means that the API server accepted the write and stored other values than were sent: an admission policy or webhook
+	// changed them. The error is an *AlteredError.
+	ClassAltered Class = "Altered"
 	// ClassTransient means that the API server could not answer: overload, a timeout, a broken connection. An answer that
 	// the package does not recognise has this class as well.
 	ClassTransient Class = "Transient"
@@ -177,6 +180,7 @@ func Policies() map[Class]Policy {
 		ClassTerminal:  {FirstWait: time.Minute, Outcome: "terminal"},
 		ClassForbidden: {FirstWait: shortestWait, Outcome: "forbidden"},
 		ClassGone:      {FirstWait: 30 * time.Second, Passes: true, Outcome: "gone"},
+		ClassAltered:   {FirstWait: 5 * time.Second, Outcome: "altered"},
 		ClassTransient: {FirstWait: shortestWait, Passes: true, Outcome: "transient"},
 	}
 }
@@ -185,7 +189,7 @@ func Policies() map[Class]Policy {
 func Classes() []Class {
 	return []Class{
 		ClassConflict, ClassForeign, ClassStale, ClassMoved, ClassInvalid,
-		ClassTerminal, ClassForbidden, ClassGone, ClassTransient,
+		ClassTerminal, ClassForbidden, ClassGone, ClassAltered, ClassTransient,
 	}
 }
 
@@ -245,6 +249,24 @@ func (e *ConflictError) names(path fieldpath.Path) bool {
 
 // Unwrap returns the refusal itself, so that errors.As finds *Refusal in a *ConflictError.
 func (e *ConflictError) Unwrap() error { return &e.Refusal }
+
+// AlteredError is a refusal of class Altered that names what was sent and what is stored.
+type AlteredError struct {
+	Refusal
+	// Fields that are stored with another value than was sent, in the order of their paths; at least one.
+	Fields []AlteredField
+}
+
+// AlteredField is a field of a write that is stored with another value than was sent.
+type AlteredField struct {
+	// Path of the field, such as .spec.replicas.
+	Path string
+	// Sent and Stored are the values, decoded from JSON. Stored is nil if the object does not have the field.
+	Sent, Stored any
+}
+
+// Unwrap returns the refusal itself, so that errors.As finds *Refusal in an *AlteredError.
+func (e *AlteredError) Unwrap() error { return &e.Refusal }
 
 // ClassOf returns the class of an error of this package. It returns ClassTransient for any other error, and an empty
 // class for nil.

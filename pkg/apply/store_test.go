@@ -38,6 +38,8 @@ type store struct {
 	refuse func(request string) error
 	// validate, if set, is asked about what an apply would make of the object; an error is the answer.
 	validate func(merged *deployment) error
+	// admit, if set, changes what an apply stores, as a mutating admission policy does.
+	admit func(merged *deployment)
 
 	clock    *clocktesting.FakePassiveClock
 	stored   *deployment // nil for none
@@ -138,6 +140,9 @@ func (s *store) apply(_ context.Context, _ string, config *configuration, option
 		if err := s.validate(merged.(*deployment)); err != nil {
 			return nil, err
 		}
+	}
+	if s.admit != nil {
+		s.admit(merged.(*deployment))
 	}
 	return s.keep(merged), nil
 }

@@ -109,6 +109,7 @@ func TestForeignWritesCauseNoRequest(t *testing.T) {
 	b := newBench(t, content, (*server).target)
 	live := b.settled(b.sync(nil, web("a:1"), 1), apply.ActionCreated)
 	b.expect(1, "creation")
+	b.extracts = 0
 
 	live = foreign(live.DeepCopy(), "kubectl-label", `{"f:metadata":{"f:labels":{"f:team":{}}}}`)
 	live.Labels["team"] = "a"
@@ -167,6 +168,7 @@ func TestAMemoEndsWithWhatItIsRememberedFor(t *testing.T) {
 		b := newBench(t, content, (*server).target)
 		live := b.settled(b.sync(nil, web("a:1"), 1), apply.ActionCreated)
 		b.expect(1, "creation")
+		b.extracts = 0
 		twin := live.DeepCopy()
 		twin.UID = "another"
 		b.settled(b.sync(twin, web("a:1"), 1), apply.ActionNone)
@@ -190,6 +192,7 @@ func TestAMemoEndsWithWhatItIsRememberedFor(t *testing.T) {
 		b := newBench(t, content, (*server).target)
 		live := b.settled(b.sync(nil, web("a:1"), 1), apply.ActionCreated)
 		b.applier.Forget(webRef)
+		b.extracts = 0
 		b.settled(b.sync(live, web("a:1"), 1), apply.ActionNone)
 		if b.extracts != 1 {
 			t.Errorf("%d comparisons, want 1: nothing is remembered", b.extracts)

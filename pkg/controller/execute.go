@@ -150,6 +150,9 @@ func (x *executor) record(out apply.Outcome) apply.Outcome {
 	}
 	x.events(claimEvents(p.Server, p.resolution, out))
 	x.wakeIn(out.RetryAfter)
+	if found, _ := refusals(p.Snapshot, []error{out.Err}); len(found) > 0 && found[0].Status == metav1.ConditionTrue {
+		p.altered, out.Err = append(p.altered, found...), nil
+	}
 	if out.Err != nil {
 		p.answered = p.answered || out.Action == apply.ActionRefused
 		x.refuse(out.Err)

@@ -77,6 +77,39 @@ func TestRefusalsBecomeConditions(t *testing.T) {
 	}
 }
 
+// What admission stores otherwise than sent is a refusal only where it binds pods to something else.
+func TestAlteredWritesAreToldByWhatTheyBind(t *testing.T) {
+	server, stdio := newServer("web"), newServer("web")
+	stdio.Spec.Transport = v1beta1.TransportStdio
+	const image, args = `.spec.template.spec.containers[name="toolhive"].image`, `.spec.template.spec.containers[name="toolhive"].args[0]`
+	for name, test := range map[string]struct {
+		server *v1beta1.MCPServer
+		paths  []string
+		binds  bool
+	}{
+		"an image":                    {server, []string{image}, false},
+		"a label":                     {server, []string{".metadata.labels.toolhive"}, false},
+		"a number of replicas":        {server, []string{".spec.replicas"}, false},
+		"the one replica of stdio":    {stdio, []string{".spec.replicas"}, true},
+		"arguments":                   {server, []string{args}, true},
+		"one of two":                  {server, []string{image, args}, true},
+		"a checksum":                  {server, []string{".spec.template.metadata.annotations." + v1beta1.AnnotationRunConfigChecksum}, true},
+		"an annotation of the user's": {server, []string{".spec.template.metadata.annotations.team"}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			altered := &apply.AlteredError{Refusal: refusalOf(apply.ClassAltered)}
+			for _, path := range test.paths {
+				altered.Fields = append(altered.Fields, apply.AlteredField{Path: path})
+			}
+			found, _ := refusals(viewOf(test.server), []error{altered})
+			if len(found) != 1 || found[0].Condition != v1beta1.ConditionApplied || found[0].Reason != v1beta1.ReasonAltered ||
+				(found[0].Status == metav1.ConditionFalse) != test.binds || !strings.Contains(found[0].Message, "admission") {
+				t.Errorf("findings %+v", found)
+			}
+		})
+	}
+}
+
 // What a network says of an answer that did not come, and what etcd says, is never twice the same. What is told is.
 func TestDelaysAreToldInTheSameWords(t *testing.T) {
 	tell := func(cause error) string {

@@ -15,7 +15,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/status"
-	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // A proxy that is attached to a process of the backend is complete once it is attached to the present one.
@@ -66,9 +65,6 @@ func TestPodToReplaceIsChosen(t *testing.T) {
 	}
 	if r := followRollouts(sees(server, set(appsv1.OnDeleteStatefulSetStrategyType), old)); r.next != nil || r.backend.Phase == rollout.Progressing {
 		t.Errorf("%+v: a pod is replaced that waits for its user", r)
-	}
-	if s := heldByBudget(rollout.State{Phase: rollout.Progressing}, workload.PodOf(old), "no"); s.Phase != rollout.Waiting || s.Pod != old.Name || s.Detail != "no" {
-		t.Errorf("held by a budget: %+v", s)
 	}
 }
 

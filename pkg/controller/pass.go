@@ -72,6 +72,8 @@ type pass struct {
 type results struct {
 	// refused are the writes that were not made or not accepted.
 	refused []error
+	// altered are the findings about writes that are stored otherwise than sent and serve all the same.
+	altered []status.Finding
 	// answered is set when one of them is new, and not what a write met with before.
 	answered bool
 	// unwritten are the objects of intents that were refused, or held back because of a refused one; held counts the latter.

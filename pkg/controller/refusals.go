@@ -9,14 +9,13 @@ import (
 	"slices"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
@@ -62,11 +61,6 @@ func concernsPods(server *v1beta1.MCPServer, err error) bool {
 	})
 }
 
-// namespaceEnds reports whether a write was refused because its namespace is being deleted.
-func namespaceEnds(refusal error) bool {
-	return apierrors.HasStatusCause(refusal, corev1.NamespaceTerminatingCause)
-}
-
 // losesTrack reports whether a writer does not know for the moment whether its fields are contested: it lost a race, or got no answer.
 // A write that stays refused is not waited for: nothing says how long an outage lasts.
 func losesTrack(err error) bool {
@@ -88,7 +82,8 @@ func conflicts(refused []error) (found []*apply.ConflictError) {
 func endures(refusal error) bool { return !apply.Policies()[apply.ClassOf(refusal)].Passes }
 
 // refusals turns refused writes into conditions. Delays are those that pass by themselves as a rule and have not so far.
-// A refusal that has only just begun is left to logs and metrics.
+// A refusal that has only just begun is left to logs and metrics. The condition of a write that is stored otherwise than sent is True if
+// that binds no pod to another policy, process or address.
 func refusals(v *observed.Snapshot, refused []error) (found, delays []status.Finding) {
 	for _, err := range refused {
 		refusal, ok := errors.AsType[*apply.Refusal](err)
@@ -111,6 +106,13 @@ func refusals(v *observed.Snapshot, refused []error) (found, delays []status.Fin
 		if conflict, ok := errors.AsType[*apply.ConflictError](err); ok {
 			f.Message = describe(v, conflict)
 		}
+		if altered, ok := errors.AsType[*apply.AlteredError](err); ok {
+			f.Message += ": a mutating admission policy or webhook changes what Freehold writes. Change it if it should not. " +
+				"Freehold writes the object again at least every " + longestWait
+			if !slices.ContainsFunc(altered.Fields, func(field apply.AlteredField) bool { return render.Binds(v.Server, altered.Object.Kind, field.Path) }) {
+				f.Status = metav1.ConditionTrue
+			}
+		}
 		found = append(found, f)
 	}
 	return found, delays
@@ -126,5 +128,6 @@ var refusalReasons = map[apply.Class]string{
 	apply.ClassTerminal:  v1beta1.ReasonUnappliable,
 	apply.ClassForbidden: v1beta1.ReasonForbidden,
 	apply.ClassGone:      v1beta1.ReasonObjectTerminating,
+	apply.ClassAltered:   v1beta1.ReasonAltered,
 	apply.ClassTransient: v1beta1.ReasonRetrying,
 }

@@ -18,7 +18,6 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/render"
-	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // asked is when a restart is asked for: in the past of what becomeReady leaves behind.
@@ -151,15 +150,6 @@ func TestImmediateRestartWaitsForTheDeployment(t *testing.T) {
 			t.Errorf("pods %v were deleted once the Deployment bears the request, want the old one", got)
 		}
 	})
-}
-
-func TestPodOfARequestIsNotSuperseded(t *testing.T) {
-	for request, want := range map[string]bool{"": true, "1999-01-01T00:00:00Z": true, asked: false} {
-		pod := &workload.Pod{Marks: workload.Marks{RestartedAt: request}}
-		if got := supersededBy(pod, asked); got != want {
-			t.Errorf("a pod of the request %q is superseded: %t", request, got)
-		}
-	}
 }
 
 func TestImmediateRestartIsDecided(t *testing.T) {

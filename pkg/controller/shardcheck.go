@@ -5,7 +5,6 @@ package controller
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -61,9 +60,6 @@ func (m *shardCheck) check(ctx context.Context) error {
 	m.sure = m.lost == nil
 	return m.lost
 }
-
-// isLost reports whether the MCPServer is another operator's, which reports on it.
-func (m *shardCheck) isLost() bool { return errors.Is(m.lost, errMovedAway) }
 
 // complete has a write checked. One to the MCPServer itself needs no check: its precondition is the version that was seen.
 func (m *shardCheck) complete(req *apply.Request) {

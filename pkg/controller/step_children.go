@@ -93,8 +93,8 @@ func scale(p *pass, do *executor, workload *inventory.Child) {
 	}
 	if scaled.request != nil {
 		out := do.write(workload.Replicas, *scaled.request)
-		if !out.Wrote() {
-			return
+		if !out.Wrote() || apply.ClassOf(out.Err) == apply.ClassAltered {
+			return // Admission sets the number back at once, which the refusal reports.
 		}
 		if scaled.caps && out.Err == nil {
 			wait.Begin(do.config.Clock.Now(), capBounds)

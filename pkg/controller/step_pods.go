@@ -46,15 +46,11 @@ func immediateRestart(v *observed.Snapshot) (doomed []*workload.Pod, wait time.D
 		return nil, 0 // It does not have the request yet, or another field manager owns it.
 	}
 	for _, pod := range v.ProxyPods() {
-		if supersededBy(pod, written) && pod.CreationTimestamp.Time.Before(at) {
+		if pod.RestartedAt != written && pod.CreationTimestamp.Time.Before(at) {
 			doomed = append(doomed, pod)
 		}
 	}
 	return doomed, 0
-}
-
-func supersededBy(pod *workload.Pod, request string) bool {
-	return pod.RestartedAt != request
 }
 
 func recoverFailedProxies(p *pass, do *executor) {
@@ -178,7 +174,9 @@ func continueRollouts(p *pass, do *executor) {
 	do.wakeIn(rollouts.again)
 	if rollouts.next != nil {
 		if detail, kept := do.evict(rollouts.next); kept {
-			rollouts.backend = heldByBudget(rollouts.backend, rollouts.next, detail)
+			// The PodDisruptionBudget of the pod keeps the rollout from going on.
+			state := &rollouts.backend
+			state.Phase, state.Reason, state.Pod, state.Detail = rollout.Waiting, v1beta1.ReasonDisruptionBudget, rollouts.next.Name, detail
 		}
 	}
 	created, wait := p.state.createBy(rollouts.backend, &p.Server.Status, p.Now)
@@ -218,10 +216,4 @@ func followRollouts(v *observed.Snapshot) (r rolloutStates) {
 	}
 	r.images = render.ImagesOf(pods)
 	return r
-}
-
-// heldByBudget returns the state of a rollout that the PodDisruptionBudget of a pod keeps from going on.
-func heldByBudget(state rollout.State, pod *workload.Pod, detail string) rollout.State {
-	state.Phase, state.Reason, state.Pod, state.Detail = rollout.Waiting, v1beta1.ReasonDisruptionBudget, pod.Name, detail
-	return state
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -25,7 +27,7 @@ import (
 // observe collects what the status is computed from, but for the pods. It ends the pass where the namespace is being deleted: everything
 // goes then, one object after the other, and each refusal would be reported.
 func observe(p *pass, do *executor) bool {
-	if slices.ContainsFunc(p.refused, namespaceEnds) {
+	if slices.ContainsFunc(p.refused, func(err error) bool { return apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) }) {
 		return false
 	}
 	o := &p.observation
@@ -51,7 +53,7 @@ func reportStatus(p *pass, do *executor) {
 		return
 	}
 	o.Unreported, o.Conflicts = p.state.pending, p.state.told.conflicts
-	o.Notices = append(o.Notices, unsharedSessions(o)...)
+	o.Notices = slices.Concat(o.Notices, unsharedSessions(o), p.altered)
 	p.takeover.reporting = true
 	next, o := compose(do.ctx, &p.takeover, do.statusWriter(), o, do.config.Clock.Now())
 	if wait := p.state.statusBackoff.Left(do.config.Clock.Now()); wait > 0 && p.state.statusBackoff.again(p.Server, next) {

@@ -5,6 +5,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/sets"
@@ -117,7 +118,7 @@ func reconcile(p *pass, do *executor) {
 		return
 	}
 	takeAll(acting)
-	if p.ended || do.shard.isLost() {
+	if p.ended || errors.Is(do.shard.lost, errMovedAway) {
 		return
 	}
 	if !p.discovered {

@@ -6,6 +6,7 @@ package harness
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -53,6 +54,75 @@ func (ns *Namespace) InstallPolicies(t *testing.T, manifests ...[]byte) (own fun
 		t.Fatal(err)
 	}
 	return own
+}
+
+// probe is the name of a ConfigMap that is never made: a policy that is in force marks it.
+const probe = "probe"
+
+// Mutate creates a mutating admission policy for the objects of some resources in the namespace, and waits until it is in force. The mutation
+// is an expression for a list of JSONPatch, and condition one that says for which objects. The policy ends with the test, or when the test
+// lifts it: that waits for its end.
+func (ns *Namespace) Mutate(t *testing.T, resources admissionregistrationv1.Rule, condition, mutation string) (lift func()) {
+	t.Helper()
+	admission, name := ns.Core.AdmissionregistrationV1(), ns.Name
+	rule := func(of admissionregistrationv1.Rule) admissionregistrationv1.NamedRuleWithOperations {
+		return admissionregistrationv1.NamedRuleWithOperations{RuleWithOperations: admissionregistrationv1.RuleWithOperations{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update}, Rule: of,
+		}}
+	}
+	isProbe := fmt.Sprintf("object.metadata.name == %q", probe)
+	mark := fmt.Sprintf(`[JSONPatch{op: "add", path: "/data", value: {%q: ""}}]`, probe)
+	policy := &admissionregistrationv1.MutatingAdmissionPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: admissionregistrationv1.MutatingAdmissionPolicySpec{
+			ReinvocationPolicy: admissionregistrationv1.NeverReinvocationPolicy,
+			MatchConstraints: &admissionregistrationv1.MatchResources{
+				NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: ns.Name}},
+				ResourceRules: []admissionregistrationv1.NamedRuleWithOperations{rule(resources), rule(admissionregistrationv1.Rule{
+					APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"},
+				})},
+			},
+			MatchConditions: []admissionregistrationv1.MatchCondition{{Name: "these", Expression: isProbe + " || " + condition}},
+			Mutations: []admissionregistrationv1.Mutation{{
+				PatchType: admissionregistrationv1.PatchTypeJSONPatch, JSONPatch: &admissionregistrationv1.JSONPatch{Expression: isProbe + " ? " + mark + " : " + mutation},
+			}},
+		},
+	}
+	if _, err := admission.MutatingAdmissionPolicies().Create(t.Context(), policy, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	binding := &admissionregistrationv1.MutatingAdmissionPolicyBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: admissionregistrationv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name},
+	}
+	if _, err := admission.MutatingAdmissionPolicyBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	remove := func() {
+		ctx := context.WithoutCancel(t.Context())
+		_ = admission.MutatingAdmissionPolicyBindings().Delete(ctx, name, metav1.DeleteOptions{})
+		_ = admission.MutatingAdmissionPolicies().Delete(ctx, name, metav1.DeleteOptions{})
+	}
+	t.Cleanup(remove)
+	await := func(inForce bool) {
+		t.Helper()
+		Eventually(t, "the policy begins or ends", func(ctx context.Context) error {
+			made, err := ns.Core.CoreV1().ConfigMaps(ns.Name).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: probe}},
+				metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+			if err != nil {
+				return err
+			}
+			if _, marked := made.Data[probe]; marked != inForce {
+				return fmt.Errorf("a ConfigMap is changed: %t", marked)
+			}
+			return nil
+		})
+	}
+	await(true)
+	return func() {
+		t.Helper()
+		remove()
+		await(false)
+	}
 }
 
 // Deny creates an admission policy for requests in the namespace, which is in force some time later. It ends with the test,

@@ -156,6 +156,9 @@ const (
 	// ReasonUnappliable means that no apply can carry an object, for example because a list in it has one key twice. On
 	// Applied=False.
 	ReasonUnappliable = "Unappliable"
+	// ReasonAltered means that the API server has stored an object otherwise than Freehold sent it, as a mutating admission policy or
+	// webhook makes it do. On Applied=False where that binds a pod to another policy, process or address, and otherwise on Applied=True.
+	ReasonAltered = "Altered"
 	// ReasonForbidden means that authorization, a quota or an admission policy refuses a write. On Applied=False.
 	ReasonForbidden = "Forbidden"
 	// ReasonNewerSource means that an object was written from a newer generation of the MCPServer, or a newer state of an

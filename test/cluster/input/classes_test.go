@@ -195,6 +195,13 @@ func TestClassesOfRefusals(t *testing.T) {
 		"no namespace": {want: apply.ClassGone, request: apply.Request{
 			Config: l.config("web", "a:3").WithNamespace("no-such-namespace"), Object: apply.ObjectRef{NamespacedName: types.NamespacedName{Namespace: "no-such-namespace"}},
 		}},
+		"an image that is changed on the way": {
+			want: apply.ClassAltered, request: apply.Request{Config: l.config("altered", "a:1"), Object: apply.ObjectRef{NamespacedName: types.NamespacedName{Name: "altered"}}},
+			spoil: func(body map[string]any) {
+				deep(body, "spec", "template", "spec")["containers"].([]any)[0].(map[string]any)["image"] = "mirror/a:1"
+			},
+			text: `was sent as "a:1" and is stored as "mirror/a:1"`,
+		},
 		"not served yet": {want: apply.ClassTransient, request: apply.Request{Config: l.config("web", "a:3"), Observed: apply.Observed{Live: live}}, path: "/apis/example.com/v1/namespaces/x/webs/web"},
 		"a newer source": {want: apply.ClassStale, request: apply.Request{Config: l.config("web", "a:3"), Observed: apply.Observed{Live: stale}}},
 		"somebody else's": {want: apply.ClassForeign, request: apply.Request{
