@@ -204,22 +204,32 @@ func (w *writer[L, A]) alteration(a *attempt[L, A]) error {
 	if err != nil {
 		return w.terminal(a, err)
 	}
-	altered := &AlteredError{Refusal: Refusal{Class: ClassAltered, Writer: w.manager.Name, Object: a.Object}}
-	fields.Difference(ownership.Unowned()).Leaves().Iterate(func(path fieldpath.Path) {
-		field := AlteredField{path.String(), ownership.ValueAt(sent.Object, path), ownership.ValueAt(stored.Object, path)}
-		if !reflect.DeepEqual(field.Sent, field.Stored) {
-			altered.Fields = append(altered.Fields, field.within())
-		}
-	})
-	if len(altered.Fields) == 0 {
+	altered := AlteredFields(fields, sent.Object, stored.Object)
+	if len(altered) == 0 {
 		return nil // The object is as it was sent, and what the writer owns of it cannot be told.
 	}
-	first := altered.Fields[0]
-	altered.Reason = oneLine(fmt.Sprintf("%s was sent as %s and is stored as %s", first.Path, quoted(first.Sent), quoted(first.Stored)))
-	if more := len(altered.Fields) - 1; more > 0 {
-		altered.Reason += fmt.Sprintf(" (+%d more fields)", more)
+	reason := oneLine(altered[0].String())
+	if more := len(altered) - 1; more > 0 {
+		reason += fmt.Sprintf(" (+%d more fields)", more)
 	}
+	return &AlteredError{Refusal{Class: ClassAltered, Writer: w.manager.Name, Object: a.Object, Reason: reason}, altered}
+}
+
+// AlteredFields returns those fields of a configuration that was sent that the stored object has with other values, in the order of their
+// paths. Both are decoded from JSON.
+func AlteredFields(fields *fieldpath.Set, sent, stored map[string]any) (altered []AlteredField) {
+	fields.Difference(ownership.Unowned()).Leaves().Iterate(func(path fieldpath.Path) {
+		field := AlteredField{path.String(), ownership.ValueAt(sent, path), ownership.ValueAt(stored, path)}
+		if !reflect.DeepEqual(field.Sent, field.Stored) {
+			altered = append(altered, field.within())
+		}
+	})
 	return altered
+}
+
+// String says what was sent and what is stored, in one line.
+func (f AlteredField) String() string {
+	return fmt.Sprintf("%s was sent as %s and is stored as %s", f.Path, quoted(f.Sent), quoted(f.Stored))
 }
 
 // within returns the first of the fields within this one that differs, where it is a map or a list that is owned as a whole and both values

@@ -34,7 +34,8 @@ func (p *plugin) conflicts() *cobra.Command {
 		Short: "Show which fields are contested, which field manager owns them, and how to settle it",
 		Long: `Show which fields of an MCPServer's children are contested: those that the operator wants a different value than
 somebody else has given them. For each field: who holds it and since when, their value and the operator's, and then the
-commands that would settle it. Without a name: all MCPServers of the namespace; with -A: those of all namespaces.
+commands that would settle it. Fields that an admission policy or webhook stores otherwise than the operator sends them
+are named as well. Without a name: all MCPServers of the namespace; with -A: those of all namespaces.
 
 So are the objects that MCPServers refer to, such as MCPOIDCConfigs, of which the operator writes the finalizer and the
 status: what others hold of these, and how to settle it. KIND/NAME names one of them.
@@ -134,11 +135,15 @@ func (o *conflictsOptions) conflictsOfConfig(config *unstructured.Unstructured, 
 	return found
 }
 
-// told returns what the operator reports about conflicts in some conditions; nil for nothing.
+// told returns what the operator reports in some conditions about conflicts, or about fields that are stored otherwise than it sent them;
+// nil for nothing.
 func told(conditions []metav1.Condition) *printers.Told {
 	c := meta.FindStatusCondition(conditions, v1beta1.ConditionFieldsOwned)
 	if c == nil || c.Status != metav1.ConditionFalse {
-		return nil
+		c = meta.FindStatusCondition(conditions, v1beta1.ConditionApplied)
+		if c == nil || c.Reason != v1beta1.ReasonAltered {
+			return nil
+		}
 	}
 	return &printers.Told{Reason: c.Reason, Message: c.Message, Since: c.LastTransitionTime.Time}
 }

@@ -37,7 +37,8 @@ func (p *plugin) diff() *cobra.Command {
 rendered here, from the MCPServer and the settings of the operator's Deployment; what would become of it is what the API
 server answers to a dry run, in the name of the operator's field manager and without force. Nothing is written.
 
-While the operator runs and nothing is contested there is no difference. The exit code is 1 when there is one, and otherwise 2
+What an admission policy or webhook changes is said too. While the operator runs and nothing is contested or changed
+that way, there is no difference. The exit code is 1 when there is one, and otherwise 2
 when you may not read everything.
 
 What the MCPServer refers to is read in your name. While a reference cannot be used, the operator writes neither the proxy's
@@ -180,6 +181,18 @@ func (o *diffOptions) after(intent *desired.Intent) (*unstructured.Unstructured,
 			"such as --try-as=%s", intent.Object, intent.Writer, err, cluster.DefaultUser)
 	case err != nil:
 		return nil, fmt.Errorf("the dry run of %s as %s was refused: %w", intent.Object, intent.Writer, err)
+	}
+	typed, err := writers.Schema().ObjectToTyped(&unstructured.Unstructured{Object: trial})
+	if err != nil {
+		return nil, err
+	}
+	fields, err := typed.ToFieldSet()
+	if err != nil {
+		return nil, err
+	}
+	for _, field := range apply.AlteredFields(fields, trial, after.Object) {
+		o.found = true
+		o.warn("%s: in the dry run as %s, %s: a mutating admission policy or webhook changes it", intent.Object, intent.Writer, field)
 	}
 	return after, nil
 }

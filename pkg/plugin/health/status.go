@@ -35,7 +35,9 @@ type Status struct {
 	Conflicts     []Problem `json:"conflicts"`
 	StuckRollouts []Problem `json:"stuckRollouts"`
 	// Refused are MCPServers that are not written as they ask for: a spec or a reference that cannot be used, or a refused write.
-	Refused   []Problem `json:"refused"`
+	Refused []Problem `json:"refused"`
+	// Altered are MCPServers that are served, with a field that an admission policy or webhook stores otherwise than the operator sends it.
+	Altered   []Problem `json:"altered,omitempty"`
 	Takeovers Takeovers `json:"takeovers"`
 	// NotChecked says what could not be looked at, and why.
 	NotChecked []string `json:"notChecked,omitempty"`
@@ -141,6 +143,9 @@ func (s *Status) add(server *v1beta1.MCPServer, now time.Time) {
 	}
 	if contested != nil {
 		tell(&s.Conflicts, contested)
+	}
+	if altered := problem(conditions, v1beta1.ConditionApplied, metav1.ConditionTrue); altered != nil && altered.Reason == v1beta1.ReasonAltered {
+		tell(&s.Altered, altered)
 	}
 	switch {
 	case stalled == nil, contested != nil && stalled.Reason == contested.Reason:

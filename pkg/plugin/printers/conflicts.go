@@ -43,7 +43,8 @@ type ConfigConflicts struct {
 type ServerConflicts struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Told is what the operator reports about it, in the condition FieldsOwned; nil when it has not reported any yet.
+	// Told is what the operator reports about it, in the condition FieldsOwned, or in Applied with the reason Altered; nil when it has not
+	// reported any yet.
 	Told *Told `json:"told,omitempty"`
 	// Fields that are contested.
 	Fields []ContestedField `json:"fields"`

@@ -99,6 +99,9 @@ func (s Status) Print(to io.Writer, palette Palette, now time.Time, wide bool) e
 	list("Conflicts", s.Conflicts, s.Caller.Freehold("conflicts", flags...), counted(len(s.Conflicts), "")...)
 	list("Stuck rollouts", s.StuckRollouts, all, counted(len(s.StuckRollouts), "")...)
 	list("Refused", s.Refused, all, counted(len(s.Refused), "")...)
+	if len(s.Altered) > 0 {
+		list("Altered", s.Altered, all, counted(len(s.Altered), "")...)
+	}
 	list("Takeovers", t.HeldUp, all, slices.Concat(
 		counted(len(t.HeldUp), " held up"), counted(t.UnderWay, " under way"), counted(t.Waiting, " waiting"), counted(t.Approval, " to be approved"))...)
 	for _, text := range s.NotChecked {
