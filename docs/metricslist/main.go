@@ -70,11 +70,12 @@ const middle = `
 | ` + "`stale`, `moved`, `gone`" + ` | the object was newer than the operator's view; changed in the meantime, or its namespace is being deleted; is being deleted itself. These usually pass without action |
 | ` + "`invalid`, `terminal`, `foreign`" + ` | the API server cannot store it; the body cannot be applied; another owner has an object of that name |
 | ` + "`altered`" + ` | accepted, and stored otherwise than sent: an admission policy or webhook changed it |
+| ` + "`undone`" + ` | other clients undo the write again and again; it is made again after a wait |
 | ` + "`forbidden`, `transient`" + ` | refused by authorization, a quota or an admission policy; the API server could not answer |
 
 Freehold retries all refusals but ` + "`conflict`" + ` with back-off, at the latest every ten minutes, and counts each retry; in between
 they are ` + "`held`" + `. It decides ` + "`stale`" + ` and ` + "`foreign`" + ` without a request, and most conflicts, see
-[architecture](architecture.md#the-caches). The outcomes of the last five rows exist from the start, at 0, for each writer and
+[architecture](architecture.md#the-caches). The outcomes of the last six rows exist from the start, at 0, for each writer and
 kind that it writes.
 
 ## Metrics of the libraries

@@ -187,7 +187,9 @@ func (a *Applier) Delete(
 			PropagationPolicy: &background,
 		})
 		now, out.Action = deletion{version: version}, ActionDeleted
-		if err != nil {
+		if err == nil {
+			a.requests.forgetObject(ref) // Nobody else has undone what was written of it.
+		} else {
 			now.refused = &refusalEntry{err: classify(err, fieldmanager.Writer{}, ref, live)}
 			now.refused.after(before.refused, a.requests.clock.Now())
 			out.Action, err = ActionRefused, now.refused.err

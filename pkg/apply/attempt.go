@@ -4,6 +4,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,6 +40,8 @@ type attempt[L, A any] struct {
 	// unrecorded is the conflict about a number that an unknown client has set, nil for none; taken is that number if the request takes it.
 	unrecorded *ConflictError
 	taken      []ownership.Moved
+	// undone is what is remembered of how often the write was made again; see pace.
+	undone *undone
 	// untaken is a conflict whose fields the request takes. It is set when the API server refuses the edit that takes them.
 	untaken *ConflictError
 	out     Outcome
@@ -49,7 +52,7 @@ func (a *attempt[L, A]) object() uint64 { return identify(a.out.Live.GetUID()) }
 
 // refusedNow returns what is remembered of the attempt if it is refused now.
 func (w *writer[L, A]) refusedNow(a *attempt[L, A]) entry {
-	now := entry{intent: a.intent, refused: &refusalEntry{
+	now := entry{intent: a.intent, undone: cmp.Or(a.undone, a.last.undone), refused: &refusalEntry{
 		err: a.out.Err, asked: requestFlags{inherit: a.Inherit != nil, take: a.Take != nil, confirm: a.Confirm, unrecorded: a.unrecorded != nil},
 	}}
 	if live := a.out.Live; live != nil {
@@ -121,6 +124,18 @@ func (w *writer[L, A]) held(a *attempt[L, A]) bool {
 	switch ClassOf(last.err) {
 	case ClassForeign, ClassStale:
 		return false // The writer decides these without a request, and has just decided otherwise.
+	case ClassUndone:
+		// What others do to the object does not end the wait, unless the object is as it was written.
+		if a.State != nil {
+			if same, err := w.matches(a, a.State.claim(w.manager.Name)); err == nil && same {
+				return false
+			}
+		}
+		if left := last.left(a.requests.clock.Now()); left > 0 {
+			a.out.Err, a.out.RetryAfter = last.err, left
+			return true
+		}
+		return false
 	case ClassConflict:
 		if a.yieldsUnset(last.contested) {
 			return false
@@ -329,6 +344,9 @@ func (w *writer[L, A]) apply(ctx context.Context, a *attempt[L, A], config A) er
 func (w *writer[L, A]) request(
 	ctx context.Context, a *attempt[L, A], name string, action Action, send func(ctx context.Context) (L, error), refusalOf func(answer error) error,
 ) error {
+	if err := w.pace(a); err != nil {
+		return err
+	}
 	if a.Before != nil {
 		if err := a.Before(ctx); err != nil {
 			return classify(err, w.manager, a.Object, a.out.Live)
@@ -361,56 +379,6 @@ func (w *writer[L, A]) explain(ctx context.Context, a *attempt[L, A], answer err
 		return &conflict.Refusal
 	}
 	return refusal
-}
-
-// done ends an attempt at an intent that the object matches already.
-func (w *writer[L, A]) done(a *attempt[L, A]) Outcome {
-	if w.owns(a) {
-		w.remember(a)
-	} else {
-		a.requests.forget(a.key, a.Object) // The intent names nothing and the writer owns nothing, which the next attempt finds out as fast.
-	}
-	return a.out
-}
-
-// remember records that the object is as the intent wants it.
-func (w *writer[L, A]) remember(a *attempt[L, A]) {
-	what := entry{object: a.object(), intent: a.intent, claims: w.entryHash(a), owned: a.digest}
-	if w.target.Keep != nil {
-		what.kept = w.target.Keep(a.want)
-	}
-	a.requests.remember(a.key, a.Object, what)
-}
-
-// refused ends an attempt that the API server has refused.
-func (w *writer[L, A]) refused(a *attempt[L, A], refusal error) Outcome {
-	a.out.Err = refusal
-	w.hold(a)
-	a.out.Action = ActionRefused
-	return a.out
-}
-
-// refuse ends an attempt without a request.
-func (w *writer[L, A]) refuse(a *attempt[L, A], class Class, reason string) Outcome {
-	a.out.Err = &Refusal{Class: class, Writer: w.manager.Name, Object: a.Object, Reason: oneLine(reason)}
-	if w.hold(a) {
-		a.out.Action = ActionRefused
-	}
-	return a.out
-}
-
-// hold remembers the refusal that an attempt has ended with, for as long as it stands. fresh reports that it was not remembered already.
-func (w *writer[L, A]) hold(a *attempt[L, A]) (fresh bool) {
-	what := w.refusedNow(a)
-	if conflict, contested := errors.AsType[*ConflictError](a.out.Err); contested && a.whole {
-		what.refused.contested = ownership.Paths(a.live, conflict.names)
-		if a.State != nil {
-			a.requests.disputed.Add(a.Object, a.live)
-		}
-	}
-	fresh = a.requests.refuse(a.key, a.Object, what, a.last, a.untaken)
-	a.out.RetryAfter = what.refused.left(a.requests.clock.Now())
-	return fresh
 }
 
 // terminal returns the refusal of an object or an intent that cannot be read or encoded.

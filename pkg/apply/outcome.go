@@ -138,6 +138,9 @@ const (
 	// ClassAltered means that the API server accepted the write and stored other values than were sent: an admission policy or webhook
 	// changed them. The error is an *AlteredError.
 	ClassAltered Class = "Altered"
+	// ClassUndone means that other clients undo the write again and again: they remove what it sets, or the object. It is made again after
+	// waits that grow, which are longer where it may replace pods, see Target.RollsPods.
+	ClassUndone Class = "Undone"
 	// ClassTransient means that the API server could not answer: overload, a timeout, a broken connection. An answer that
 	// the package does not recognise has this class as well.
 	ClassTransient Class = "Transient"
@@ -181,6 +184,7 @@ func Policies() map[Class]Policy {
 		ClassForbidden: {FirstWait: shortestWait, Outcome: "forbidden"},
 		ClassGone:      {FirstWait: 30 * time.Second, Passes: true, Outcome: "gone"},
 		ClassAltered:   {FirstWait: 5 * time.Second, Outcome: "altered"},
+		ClassUndone:    {FirstWait: usualWait.first, Outcome: "undone"},
 		ClassTransient: {FirstWait: shortestWait, Passes: true, Outcome: "transient"},
 	}
 }
@@ -189,7 +193,7 @@ func Policies() map[Class]Policy {
 func Classes() []Class {
 	return []Class{
 		ClassConflict, ClassForeign, ClassStale, ClassMoved, ClassInvalid,
-		ClassTerminal, ClassForbidden, ClassGone, ClassAltered, ClassTransient,
+		ClassTerminal, ClassForbidden, ClassGone, ClassAltered, ClassUndone, ClassTransient,
 	}
 }
 

@@ -4,6 +4,7 @@
 package apply
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"hash/maphash"
@@ -17,6 +18,8 @@ import (
 	"k8s.io/utils/clock"
 	"k8s.io/utils/lru"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
 // requestCache remembers, for each writer and object, the last intent and its outcome.
@@ -64,6 +67,42 @@ type entry struct {
 	kept  any
 	// refused is nil after a success.
 	refused *refusalEntry
+	// undone counts how often the write was made again because other clients had undone it; nil for never.
+	undone *undone
+}
+
+// undone counts how often a write was made again, and says when that was last.
+type undone struct {
+	times int
+	last  time.Time
+}
+
+// undoneWait is how soon a write that other clients undo is made again.
+type undoneWait struct {
+	// atOnce is how often that is without a wait, and first is the wait after that. Each further one is twice as long, up to
+	// LongestWait.
+	atOnce int
+	first  time.Duration
+}
+
+// With usualWait a write is made at most ten times in the first minute. podsWait is for objects with a template of pods, which each write may
+// replace: seven times in ten minutes.
+var usualWait, podsWait = undoneWait{6, 2 * time.Second}, undoneWait{3, time.Minute}
+
+// left returns how long it is before the write may be made again, and what is remembered if it is made again. What was undone long ago does
+// not count.
+func (u *undone) left(waits undoneWait, now time.Time) (left time.Duration, next *undone) {
+	if u == nil {
+		return 0, &undone{1, now}
+	}
+	wait := time.Duration(0)
+	if over := u.times - waits.atOnce; over >= 0 {
+		wait = min(waits.first<<min(over, 10), LongestWait)
+	}
+	if now.After(u.last.Add(wait + LongestWait)) {
+		return 0, &undone{1, now}
+	}
+	return max(0, u.last.Add(wait).Sub(now)), &undone{u.times + 1, now}
 }
 
 // refusalEntry is a refusal that is remembered, and how long it stands.
@@ -105,7 +144,7 @@ func (r *refusalEntry) left(now time.Time) time.Duration {
 }
 
 // after completes a refusal that follows on another one of the same write, nil for none: whether it is repeated, and how
-// long it stands. A refusal before the end of a wait, after a change or in another pass, neither prolongs the wait nor counts as repeated,
+// long it stands unless that is known. A refusal before the end of a wait, after a change or in another pass, neither prolongs the wait nor counts as repeated,
 // so events do not make the waits longer. A refusal long after the wait counts as the first: the obstacle may have ended in between,
 // without an attempt that found it gone. fresh reports that the refusal begins a wait.
 func (r *refusalEntry) after(before *refusalEntry, now time.Time) (fresh bool) {
@@ -115,6 +154,9 @@ func (r *refusalEntry) after(before *refusalEntry, now time.Time) (fresh bool) {
 	}
 	policy := Policies()[refusal.Class]
 	if policy.FirstWait == 0 {
+		return true
+	}
+	if !r.until.IsZero() {
 		return true
 	}
 	r.wait = policy.FirstWait
@@ -291,4 +333,83 @@ func (a *Applier) ReviewConflict(writer string, ref ObjectRef, state *State) (co
 		return nil, true
 	}
 	return found.ConflictError, known || state == nil
+}
+
+// pace returns a refusal while it is too early to make a write again that other clients keep undoing: the intent is the one that was written
+// last, and nothing else is asked for. It counts an attempt once. A status is paced by its author, who decides when it is worth a write.
+func (w *writer[L, A]) pace(a *attempt[L, A]) error {
+	if a.undone != nil || w.manager.Subresource != "" || a.Take != nil || a.Inherit != nil || a.Confirm || a.LetGo {
+		return nil
+	}
+	now, refused := a.requests.clock.Now(), a.last.refused
+	switch {
+	case refused == nil && a.last.object == 0: // It was not written yet.
+		return nil
+	case refused != nil && ClassOf(refused.err) != ClassUndone && (ClassOf(refused.err) != ClassAltered || refused.left(now) == 0):
+		return nil
+	}
+	left, next := a.last.undone.left(w.target.undoneWait(), now)
+	if left > 0 {
+		return &Refusal{
+			Class: ClassUndone, Writer: w.manager.Name, Object: a.Object,
+			Reason: "other clients undo again and again what Freehold writes, so it waits before it writes that again",
+		}
+	}
+	a.undone = next
+	return nil
+}
+
+// done ends an attempt at an intent that the object matches already.
+func (w *writer[L, A]) done(a *attempt[L, A]) Outcome {
+	if w.owns(a) {
+		w.remember(a)
+	} else {
+		a.requests.forget(a.key, a.Object) // The intent names nothing and the writer owns nothing, which the next attempt finds out as fast.
+	}
+	return a.out
+}
+
+// remember records that the object is as the intent wants it.
+func (w *writer[L, A]) remember(a *attempt[L, A]) {
+	what := entry{object: a.object(), intent: a.intent, claims: w.entryHash(a), owned: a.digest, undone: cmp.Or(a.undone, a.last.undone)}
+	if w.target.Keep != nil {
+		what.kept = w.target.Keep(a.want)
+	}
+	a.requests.remember(a.key, a.Object, what)
+}
+
+// refused ends an attempt that the API server has refused.
+func (w *writer[L, A]) refused(a *attempt[L, A], refusal error) Outcome {
+	a.out.Err = refusal
+	w.hold(a)
+	a.out.Action = ActionRefused
+	return a.out
+}
+
+// refuse ends an attempt without a request.
+func (w *writer[L, A]) refuse(a *attempt[L, A], class Class, reason string) Outcome {
+	a.out.Err = &Refusal{Class: class, Writer: w.manager.Name, Object: a.Object, Reason: oneLine(reason)}
+	if w.hold(a) {
+		a.out.Action = ActionRefused
+	}
+	return a.out
+}
+
+// hold remembers the refusal that an attempt has ended with, for as long as it stands. fresh reports that it was not remembered already.
+func (w *writer[L, A]) hold(a *attempt[L, A]) (fresh bool) {
+	what := w.refusedNow(a)
+	if ClassOf(a.out.Err) == ClassUndone {
+		now := a.requests.clock.Now()
+		left, _ := a.last.undone.left(w.target.undoneWait(), now)
+		what.refused.until = now.Add(left)
+	}
+	if conflict, contested := errors.AsType[*ConflictError](a.out.Err); contested && a.whole {
+		what.refused.contested = ownership.Paths(a.live, conflict.names)
+		if a.State != nil {
+			a.requests.disputed.Add(a.Object, a.live)
+		}
+	}
+	fresh = a.requests.refuse(a.key, a.Object, what, a.last, a.untaken)
+	a.out.RetryAfter = what.refused.left(a.requests.clock.Now())
+	return fresh
 }

@@ -48,6 +48,8 @@ type Target[L metav1.Object, A Configuration[A]] struct {
 	Source, References string
 	// Recorded is a number that another client can set without a trace in managedFields; the zero value for none.
 	Recorded Recorded
+	// RollsPods is set if an apply may replace pods. A write that other clients undo again and again is then made again less often.
+	RollsPods bool
 	// Unions, if set, returns the unions of an object of which a configuration sets an alternative. A writer removes the other
 	// alternatives like the fields of Request.Unset. It looks for them when it has read the object, and reads the object when the API
 	// server refuses a configuration as invalid and there may be some: to find that out, it passes no live object. The live object
@@ -65,6 +67,13 @@ type Recorded struct {
 	Annotation string              // its key
 	Path       fieldpath.Path      // of the number
 	Value      func(of any) *int32 // returns the number in an intent or in an object; nil for none
+}
+
+func (t *Target[L, A]) undoneWait() undoneWait {
+	if t.RollsPods {
+		return podsWait
+	}
+	return usualWait
 }
 
 // in returns the number in an intent or in an object, as text; empty for none.

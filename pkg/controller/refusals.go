@@ -106,6 +106,9 @@ func refusals(v *observed.Snapshot, refused []error) (found, delays []status.Fin
 		if conflict, ok := errors.AsType[*apply.ConflictError](err); ok {
 			f.Message = describe(v, conflict)
 		}
+		if refusal.Class == apply.ClassUndone {
+			f.Message += ". To find these clients: " + show(refusal.Object, "yaml", "--show-managed-fields")
+		}
 		if altered, ok := errors.AsType[*apply.AlteredError](err); ok {
 			f.Message += ": a mutating admission policy or webhook changes what Freehold writes. Change it if it should not. " +
 				"Freehold writes the object again at least every " + longestWait
@@ -129,5 +132,6 @@ var refusalReasons = map[apply.Class]string{
 	apply.ClassForbidden: v1beta1.ReasonForbidden,
 	apply.ClassGone:      v1beta1.ReasonObjectTerminating,
 	apply.ClassAltered:   v1beta1.ReasonAltered,
+	apply.ClassUndone:    v1beta1.ReasonUndone,
 	apply.ClassTransient: v1beta1.ReasonRetrying,
 }

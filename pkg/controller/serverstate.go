@@ -51,8 +51,9 @@ type serverState struct {
 	configMaps []apply.ObjectRef
 	// settled is how the last pass that left nothing to do has left the children; nil for none. Without it a pass looks at each child.
 	settled *settledPass
-	// capWaits are how long it is before a number of replicas is set back again that another client keeps setting, by workload.
-	capWaits map[apply.ObjectRef]*priorityqueue.Wait
+	// capWaits are how long it is before a number of replicas is set back again that another client keeps setting, in the order of
+	// inventory.Workloads. Without them it is set back at once.
+	capWaits [2]priorityqueue.Wait
 
 	// withoutEffect is what the MCPServer referred to when that had changed and its proxy had nothing to change: the annotation of a
 	// Deployment is written with its template alone, and does not tell. Without it the MCPServer waits for a turn that it does not need.

@@ -76,15 +76,14 @@ func unmet(intent render.Intent, namespace string, unwritten sets.Set[apply.Obje
 }
 
 func writeReplicas(p *pass, do *executor) {
-	for _, workload := range inventory.Workloads() {
-		scale(p, do, workload)
+	for i, workload := range inventory.Workloads() {
+		scale(p, do, workload, &p.state.capWaits[i])
 	}
 }
 
-// scale writes the number of pods of one workload.
-func scale(p *pass, do *executor, workload *inventory.Child) {
+// scale writes the number of pods of one workload, whose wait is that of serverState.capWaits.
+func scale(p *pass, do *executor, workload *inventory.Child, wait *priorityqueue.Wait) {
 	ref := workload.Ref(p.Key.Namespace, p.Key.Name)
-	wait := p.state.capWait(ref)
 	in := scaling{Snapshot: p.Snapshot, workload: workload, result: p.result, wait: wait.Left(do.config.Clock.Now())}
 	scaled := in.decide()
 	do.wakeIn(scaled.wait)
@@ -101,17 +100,6 @@ func scale(p *pass, do *executor, workload *inventory.Child) {
 		}
 	}
 	p.capped = append(p.capped, scaled.report...)
-}
-
-// capWait is the wait before the number of replicas of a workload is set back again.
-func (s *serverState) capWait(ref apply.ObjectRef) *priorityqueue.Wait {
-	if s.capWaits == nil {
-		s.capWaits = map[apply.ObjectRef]*priorityqueue.Wait{}
-	}
-	if s.capWaits[ref] == nil {
-		s.capWaits[ref] = &priorityqueue.Wait{}
-	}
-	return s.capWaits[ref]
 }
 
 // scaling decides about the number of pods of one workload.

@@ -159,6 +159,9 @@ const (
 	// ReasonAltered means that the API server has stored an object otherwise than Freehold sent it, as a mutating admission policy or
 	// webhook makes it do. On Applied=False where that binds a pod to another policy, process or address, and otherwise on Applied=True.
 	ReasonAltered = "Altered"
+	// ReasonUndone means that other clients undo again and again what Freehold writes, so that it waits before it writes the object again.
+	// On Applied=False.
+	ReasonUndone = "Undone"
 	// ReasonForbidden means that authorization, a quota or an admission policy refuses a write. On Applied=False.
 	ReasonForbidden = "Forbidden"
 	// ReasonNewerSource means that an object was written from a newer generation of the MCPServer, or a newer state of an

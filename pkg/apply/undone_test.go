@@ -1,0 +1,153 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package apply_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/freehold-dev/freehold/pkg/apply"
+)
+
+// wars are ways in which another client undoes what the writer writes.
+var wars = map[string]func(c *cached){
+	"a label is removed": func(c *cached) { c.update("them", func(d *deployment) { delete(d.Labels, "app") }) },
+	"a field of the template is removed": func(c *cached) {
+		c.update("them", func(d *deployment) { d.Spec.Template.Labels = nil; d.Generation++ })
+	},
+	"the object is deleted": func(c *cached) { c.stored, c.state = nil, nil },
+	"the claim is removed":  func(c *cached) { c.stored.ManagedFields = nil },
+	"a twin writes something else under the same name": func(c *cached) {
+		twin := newStore(c.t, content, stamped)
+		twin.stored, twin.version = c.stored, c.version
+		twin.sync(web("twin"), func(req *apply.Request) { req.Live = twin.live() })
+		c.stored, c.version = twin.stored, twin.version
+	},
+}
+
+// fight undoes each write as soon as it is made, for a while, and returns when the writer has made it again.
+func (c *cached) fight(undo func(c *cached), lasting time.Duration) (made []time.Duration) {
+	c.t.Helper()
+	began := c.clock.Now()
+	for c.clock.Now().Sub(began) < lasting {
+		undo(c)
+		if c.stored != nil {
+			c.keep()
+		}
+		c.requests = nil
+		out := c.pass(web("a:1"), nil)
+		switch {
+		case out.Err == nil && out.Wrote():
+			made = append(made, c.clock.Now().Sub(began))
+			c.keep()
+		case apply.ClassOf(out.Err) != apply.ClassUndone || out.RetryAfter <= 0 || out.Problem() == "":
+			c.t.Fatalf("%s with error %v, again after %s", out.Action, out.Err, out.RetryAfter)
+		default:
+			for range 3 {
+				if again := c.pass(web("a:1"), nil); apply.ClassOf(again.Err) != apply.ClassUndone || again.Action != apply.ActionNone {
+					c.t.Fatalf("%s with error %v", again.Action, again.Err)
+				}
+			}
+			for _, request := range c.requests {
+				if request != "get" || out.Action == apply.ActionNone {
+					c.t.Fatalf("%s was requested in the wait", request)
+				}
+			}
+			c.clock.SetTime(c.clock.Now().Add(out.RetryAfter))
+		}
+	}
+	return made
+}
+
+func TestAWriteThatOthersUndoIsMadeAgainAfterWaitsThatGrow(t *testing.T) {
+	for name, undo := range wars {
+		t.Run(name, func(t *testing.T) {
+			c := managing(t)
+			c.settled(c.pass(web("a:1"), nil), apply.ActionNone)
+			made := c.fight(undo, time.Hour)
+			// Six times at once, then after 2, 4 and 8 seconds and so on.
+			for i, want := range []int{0, 0, 0, 0, 0, 0, 2, 6, 14, 30, 62, 126, 254, 510, 1022} {
+				if made[i] != time.Duration(want)*time.Second {
+					t.Fatalf("it was made again after %v, want number %d after %ds", made, i+1, want)
+				}
+			}
+			if got := made[len(made)-1] - made[len(made)-2]; got != apply.LongestWait {
+				t.Errorf("the longest wait is %s", got)
+			}
+
+			// After peace it is made again at once.
+			if out := c.pass(web("a:1"), nil); out.Err != nil || !out.Wrote() {
+				t.Fatalf("after the last wait: %s with error %v", out.Action, out.Err)
+			}
+			c.keep()
+			c.clock.SetTime(c.clock.Now().Add(2*apply.LongestWait + time.Second))
+			c.settled(c.pass(web("a:1"), nil), apply.ActionNone)
+			undo(c)
+			if c.stored != nil {
+				c.keep()
+			}
+			if out := c.pass(web("a:1"), nil); out.Err != nil || !out.Wrote() {
+				t.Errorf("after peace: %s with error %v", out.Action, out.Err)
+			}
+		})
+	}
+}
+
+// Each write of a template may replace pods.
+func TestATemplateThatOthersUndoIsWrittenAFewTimesInTenMinutes(t *testing.T) {
+	c := &cached{store: created(t, content, func(to *target) { stamped(to); to.RollsPods = true }, web("a:1"))}
+	c.restart()
+	c.settled(c.pass(web("a:1"), nil), apply.ActionNone)
+	made := c.fight(wars["a field of the template is removed"], 10*time.Minute)
+	want := []time.Duration{0, 0, 0, time.Minute, 3 * time.Minute, 7 * time.Minute}
+	if diff := cmp.Diff(want, made); diff != "" {
+		t.Errorf("it was made again (-want +got):\n%s", diff)
+	}
+}
+
+// An edit does not wait, and neither does what somebody else has put right.
+func TestWhatIsNewIsWrittenInTheMidstOfAWar(t *testing.T) {
+	c := managing(t)
+	c.settled(c.pass(web("a:1"), nil), apply.ActionNone)
+	undo := wars["a label is removed"]
+	for range 6 {
+		undo(c)
+		c.keep()
+		c.settled(c.pass(web("a:1"), nil), apply.ActionApplied)
+		c.keep()
+	}
+	right := c.live()
+	undo(c)
+	c.keep()
+	if out := c.pass(web("a:1"), nil); apply.ClassOf(out.Err) != apply.ClassUndone {
+		t.Fatalf("%s with error %v", out.Action, out.Err)
+	}
+	c.stored = right
+	c.keep()
+	c.settled(c.pass(web("a:1"), nil), apply.ActionNone)
+	undo(c)
+	c.keep()
+	c.settled(c.pass(web("a:2"), nil), apply.ActionApplied)
+}
+
+// What the writer's own process has deleted was not undone by another.
+func TestWhatWasDeletedOnPurposeIsMadeAgainAtOnce(t *testing.T) {
+	c := managing(t)
+	for range 10 {
+		want := apply.ActionNone
+		if c.stored == nil {
+			want = apply.ActionCreated
+		}
+		c.settled(c.pass(web("a:1"), nil), want)
+		c.keep()
+		if out := c.applier.Delete(t.Context(), webRef, c.live(), func(_ context.Context, _ string, _ metav1.DeleteOptions) error { return nil }); out.Err != nil {
+			t.Fatal(out.Err)
+		}
+		c.stored, c.state = nil, nil
+	}
+}

@@ -1,0 +1,111 @@
+// Copyright The Freehold Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package behaviour
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/hack/cluster/audit"
+	"github.com/freehold-dev/freehold/test/harness"
+)
+
+// mostRestores is how often a write is made again in the first minute that another client undoes as fast as it can, for as long as warLasts.
+const (
+	mostRestores = 10
+	warLasts     = 30 * time.Second
+)
+
+// remover takes something of a child away whenever it is there.
+type remover struct {
+	component harness.Component
+	// patch is a JSON patch that fails while the thing is gone; empty to delete the child.
+	patch string
+}
+
+var removers = map[string]remover{
+	"a label of a Service": {harness.ProxyService, `[{"op":"remove","path":"/metadata/labels/toolhive-name"}]`},
+	"a Service":            {harness.ProxyService, ""},
+	"an owner reference":   {harness.ProxyService, `[{"op":"remove","path":"/metadata/ownerReferences/0"}]`},
+	"a probe":              {harness.Proxy, `[{"op":"remove","path":"/spec/template/spec/containers/0/livenessProbe"}]`},
+	"a Deployment":         {harness.Proxy, ""},
+}
+
+// remove takes the thing away once, and reports whether it was there.
+func (r remover) remove(ctx context.Context, ns *harness.Namespace, name string) (done bool, err error) {
+	client := ns.Objects(r.component)
+	if r.patch == "" {
+		err = client.Delete(ctx, name, metav1.DeleteOptions{})
+	} else {
+		_, err = client.Patch(ctx, name, types.JSONPatchType, []byte(r.patch), metav1.PatchOptions{FieldManager: "remover"})
+	}
+	if apierrors.IsNotFound(err) || apierrors.IsInvalid(err) || ctx.Err() != nil {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// TestARemoverIsNotFoughtAtFullSpeed has another client that takes something away as soon as Freehold has put it back. Freehold makes the
+// write again a few times, then it waits, and says so. An edit does not wait.
+func TestARemoverIsNotFoughtAtFullSpeed(t *testing.T) {
+	t.Parallel()
+	for name, r := range removers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ns := env.Namespace(t)
+			ns.Operate(t)
+			ns.Create(t, harness.HTTPServer("web"))
+			ns.AwaitStatus(t, "web", harness.Fine...)
+			ns.AwaitSettled(t, "web")
+			object := ns.MustObject(t, r.component, "web").GetName()
+			began := ns.Mark(t)
+
+			ctx, cancel := context.WithTimeout(t.Context(), warLasts)
+			defer cancel()
+			removed := 0
+			for ctx.Err() == nil {
+				done, err := r.remove(ctx, ns, object)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if done {
+					removed++
+				}
+			}
+			writes := harness.CountWrites("web", ns.Writes(t, began))[string(r.component)]
+			t.Logf("removed %d times, written %d times", removed, writes)
+			if writes < 2 || writes > mostRestores || removed > mostRestores {
+				t.Errorf("within %s it was removed %d times and written %d times", warLasts, removed, writes)
+			}
+			undone := harness.Expectation{Condition: v1beta1.ConditionApplied, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonUndone, Message: []string{object}}
+			ns.AwaitStatus(t, "web", undone)
+			harness.Eventually(t, "an event about it", func(ctx context.Context) error {
+				warnings, err := ns.Warnings(ctx)
+				for _, event := range warnings["web"] {
+					if event.Reason == v1beta1.ReasonUndone && strings.Contains(event.Note, object) {
+						return nil
+					}
+				}
+				return fmt.Errorf("there are %v: %w", warnings["web"], err)
+			})
+
+			// Others go on, and what is new is written at once.
+			edited := ns.Mark(t)
+			ns.Edit(t, "web", func(server *v1beta1.MCPServer) { server.Spec.Image = harness.OtherImage })
+			ns.AwaitWrites(t, edited, "the new image", func(events []*audit.Event) bool {
+				return harness.CountWrites("web", events)[string(harness.Backend)] > 0
+			})
+			// The write is made again when its wait is over.
+			ns.AwaitStatus(t, "web", harness.Fine...)
+		})
+	}
+}
