@@ -6,8 +6,6 @@ package input
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"net/http"
@@ -18,7 +16,6 @@ import (
 	"testing"
 
 	admissionv1 "k8s.io/api/admission/v1"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -124,45 +121,10 @@ func TestAdmissionWebhookAsksForAnHour(t *testing.T) {
 	s.AwaitStatus(t, "free", harness.Fine...)
 }
 
-// register makes a webhook for Services of the namespace, which admits those for which deny returns nil.
+// register makes a webhook for Services of the namespace, which admits those for which deny returns nil, and waits until it is asked.
 func (s *stage) register(t *testing.T, deny func(*admissionv1.AdmissionRequest) *metav1.Status) *httptest.Server {
 	t.Helper()
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var review admissionv1.AdmissionReview
-		if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Request == nil {
-			http.Error(w, "this is no review", http.StatusBadRequest)
-			return
-		}
-		denial := deny(review.Request)
-		review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: denial == nil, Result: denial}
-		review.Request = nil
-		_ = json.NewEncoder(w).Encode(review)
-	}))
-	t.Cleanup(server.Close)
-	hooks := s.Core.AdmissionregistrationV1().ValidatingWebhookConfigurations()
-	hook := &admissionregistrationv1.ValidatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: s.Name},
-		Webhooks: []admissionregistrationv1.ValidatingWebhook{{
-			Name: "services.example.com",
-			ClientConfig: admissionregistrationv1.WebhookClientConfig{
-				URL:      new(server.URL),
-				CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-			},
-			NamespaceSelector:       &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": s.Name}},
-			Rules:                   []admissionregistrationv1.RuleWithOperations{services},
-			SideEffects:             new(admissionregistrationv1.SideEffectClassNone),
-			AdmissionReviewVersions: []string{"v1"},
-		}},
-	}
-	if _, err := hooks.Create(t.Context(), hook, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		// The test's own context has ended.
-		if err := hooks.Delete(context.WithoutCancel(t.Context()), hook.Name, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
-	})
+	server := s.Webhook(t, "services.example.com", services, deny)
 	s.awaitDenial(t)
 	return server
 }
