@@ -4,14 +4,10 @@
 package apiserver
 
 import (
-	"reflect"
-
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/managedfields"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // What follows is how tests act without a client of their own.
@@ -31,7 +27,9 @@ func (s *Server) Edit(k *Kind, namespace, name, subresource, manager string, edi
 	k.Strategy.Default(obj)
 	var managed runtime.Object
 	if subresource == "scale" {
-		managed, err = k.scaled(before.live, obj, manager)
+		managed, err = k.scaled(before.live, func(scale runtime.Object) (runtime.Object, error) {
+			return k.scale.managers[subresource].Update(scale, k.scaleOf(obj), manager)
+		})
 	} else {
 		managed, err = r.manage().Update(before.live.DeepCopyObject(), obj, manager)
 	}
@@ -48,37 +46,6 @@ func (s *Server) Edit(k *Kind, namespace, name, subresource, manager string, edi
 		s.commit(r, keyOf(managed), managed)
 	}
 	return nil
-}
-
-// scaled returns an object with the owners that it has after a manager has written spec.replicas through the subresource scale. An API
-// server converts the owners of that field to those of a Scale and back. A Scale has no field for 0, so 0 leaves the number without an
-// owner; and without an owner before, nothing is recorded.
-func (k *Kind) scaled(before, obj runtime.Object, manager string) (runtime.Object, error) {
-	replicas := fieldpath.MakePathOrDie("spec", "replicas")
-	version := k.GroupVersion()
-	handler := managedfields.NewScaleHandler(access(before).GetManagedFields(), version, managedfields.ResourcePathMappings{version.String(): replicas})
-	owners, err := handler.ToSubresource()
-	if err != nil {
-		return nil, err
-	}
-	now, was := replicasOf(obj), replicasOf(before)
-	switch {
-	case now == 0:
-		owners = nil
-	case now != was && len(owners) > 0:
-		at := metav1.Now()
-		owners = []metav1.ManagedFieldsEntry{{
-			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "scale", APIVersion: "autoscaling/v1", Time: &at,
-			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`),
-		}}
-	}
-	entries, err := handler.ToParent(owners)
-	access(obj).SetManagedFields(entries)
-	return obj, err
-}
-
-func replicasOf(workload runtime.Object) int64 {
-	return reflect.ValueOf(workload).Elem().FieldByName("Spec").FieldByName("Replicas").Elem().Int()
 }
 
 // Remove ends an object at once, whatever holds it.

@@ -39,6 +39,8 @@ type Kind struct {
 
 	// managers are the field managers, by subresource.
 	managers map[string]*managedfields.FieldManager
+	// scale is the kind of the subresource scale; nil for none.
+	scale *Kind
 }
 
 // Strategy is what one kind does with the objects that clients send. It is called while no other request is carried out,
@@ -62,12 +64,22 @@ func (k *Kind) GroupResource() schema.GroupResource {
 }
 
 // Prepare makes the field managers. A server does it with kinds that have none; a kind may belong to many servers.
-func (k *Kind) Prepare() error {
+func (k *Kind) Prepare() (err error) {
 	if k.Strategy == nil {
 		k.Strategy = Basic{Status: k.Status}
 	}
+	if countsReplicas(k.New()) {
+		if k.scale, err = k.scaleKind(); err != nil {
+			return err
+		}
+	}
+	return k.prepare("", "status")
+}
+
+// prepare makes the field managers for some subresources.
+func (k *Kind) prepare(subresources ...string) error {
 	k.managers = map[string]*managedfields.FieldManager{}
-	for _, subresource := range []string{"", "status"} {
+	for _, subresource := range subresources {
 		reset := map[fieldpath.APIVersion]*fieldpath.Set{}
 		if fields := k.Strategy.ResetFields(subresource); fields != nil {
 			reset[fieldpath.APIVersion(k.GroupVersion().String())] = fields

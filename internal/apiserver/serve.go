@@ -152,19 +152,19 @@ func (s *Server) serve(r *Request, heldEvents bool) Answer {
 			})}
 		}
 	case "get":
-		found, err = s.find(r)
+		if found, err = s.find(r); err == nil && r.Subresource == "scale" && r.Kind.scale != nil {
+			found = &object{live: r.Kind.scaleOf(found.live)}
+		}
 	case "create":
 		code = http.StatusCreated
 		found, err = s.post(r)
-	case "update":
-		found, err = s.put(r)
 	case "apply":
 		var created bool
 		if found, created, err = s.apply(r); created {
 			code = http.StatusCreated
 		}
 	default:
-		found, err = s.patch(r)
+		found, err = s.change(r)
 	}
 	if err != nil {
 		return Refuse(err)
@@ -259,68 +259,95 @@ func (s *Server) post(r *Request) (*object, error) {
 	return s.create(r, managed)
 }
 
-func (s *Server) put(r *Request) (*object, error) {
-	before, err := s.find(r)
-	if err != nil {
-		return nil, err
-	}
-	obj, err := r.decode()
-	if err != nil {
-		return nil, err
-	}
-	return s.replace(r, before, obj)
-}
-
-// replace makes an object another, and gives its manager what is changed.
-func (s *Server) replace(r *Request, before *object, obj runtime.Object) (*object, error) {
-	managed, err := r.manage().Update(before.live.DeepCopyObject(), obj, r.Manager)
-	if err != nil {
-		return nil, err
-	}
-	return s.update(r, before, managed)
-}
-
-// apply carries out a server-side apply.
+// apply carries out a server-side apply, which creates an object that does not exist.
 func (s *Server) apply(r *Request) (found *object, created bool, err error) {
-	body := &unstructured.Unstructured{}
-	if err := body.UnmarshalJSON(r.Body); err != nil {
-		return nil, false, apierrors.NewBadRequest(err.Error())
-	}
 	before := s.objects[r.Kind][types.NamespacedName{Namespace: r.Namespace, Name: r.Name}]
-	if before == nil && r.Subresource != "" {
-		return nil, false, apierrors.NewNotFound(r.Kind.GroupResource(), r.Name)
+	if before != nil || r.Subresource != "" {
+		found, err = s.change(r)
+		return found, false, err
 	}
-	if before == nil && body.GetUID() != "" {
-		return nil, false, apierrors.NewConflict(r.Kind.GroupResource(), r.Name,
-			fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", body.GetUID()))
-	}
-	live := r.Kind.New()
-	if before != nil {
-		live = before.live.DeepCopyObject()
-	} else {
-		live.GetObjectKind().SetGroupVersionKind(r.Kind.GroupVersionKind)
-	}
-	applied, err := r.manage().Apply(live, body, r.Manager, r.Force)
+	body, err := r.applied()
 	if err != nil {
 		return nil, false, err
 	}
-	if before == nil {
-		found, err = s.create(r, applied)
-		return found, true, err
+	if body.GetUID() != "" {
+		return nil, false, apierrors.NewConflict(r.Kind.GroupResource(), r.Name,
+			fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", body.GetUID()))
 	}
-	// The manager keeps what identifies the live object; the client's own preconditions are in the body.
-	access(applied).SetUID(body.GetUID())
-	access(applied).SetResourceVersion(body.GetResourceVersion())
-	found, err = s.update(r, before, applied)
-	return found, false, err
+	empty := r.Kind.New()
+	empty.GetObjectKind().SetGroupVersionKind(r.Kind.GroupVersionKind)
+	obj, err := r.manage().Apply(empty, body, r.Manager, r.Force)
+	if err != nil {
+		return nil, false, err
+	}
+	found, err = s.create(r, obj)
+	return found, true, err
 }
 
-// patch carries out a JSON patch or a merge patch.
-func (s *Server) patch(r *Request) (*object, error) {
+// applied reads the body of an apply.
+func (r *Request) applied() (*unstructured.Unstructured, error) {
+	body := &unstructured.Unstructured{}
+	if err := body.UnmarshalJSON(r.Body); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return body, nil
+}
+
+// change carries out an update, a patch, or an apply of an object that exists.
+func (s *Server) change(r *Request) (*object, error) {
 	before, err := s.find(r)
 	if err != nil {
 		return nil, err
 	}
+	if r.Subresource != "scale" || r.Kind.scale == nil {
+		obj, err := r.changed(before.live)
+		if err != nil {
+			return nil, err
+		}
+		return s.update(r, before, obj)
+	}
+	ofScale := *r
+	ofScale.Kind = r.Kind.scale
+	obj, err := r.Kind.scaled(before.live, ofScale.changed)
+	if err != nil {
+		return nil, err
+	}
+	after, err := s.update(r, before, obj)
+	if err != nil {
+		return nil, err
+	}
+	return &object{live: r.Kind.scaleOf(after.live)}, nil
+}
+
+// changed returns what a request makes of an object, which gives its manager what is changed.
+func (r *Request) changed(live runtime.Object) (obj runtime.Object, err error) {
+	switch r.Verb {
+	case "apply":
+		body, err := r.applied()
+		if err != nil {
+			return nil, err
+		}
+		obj, err := r.manage().Apply(live.DeepCopyObject(), body, r.Manager, r.Force)
+		if err != nil {
+			return nil, err
+		}
+		// The manager keeps what identifies the live object; the client's own preconditions are in the body.
+		access(obj).SetUID(body.GetUID())
+		access(obj).SetResourceVersion(body.GetResourceVersion())
+		return obj, nil
+	case "update":
+		obj, err = r.decode()
+	default:
+		obj, err = r.patched(live)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.manage().Update(live.DeepCopyObject(), obj, r.Manager)
+}
+
+// patched returns what a JSON patch or a merge patch makes of an object.
+func (r *Request) patched(live runtime.Object) (runtime.Object, error) {
 	var patched []byte
 	switch r.PatchType {
 	case types.JSONPatchType:
@@ -328,12 +355,13 @@ func (s *Server) patch(r *Request) (*object, error) {
 		if err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
-		if patched, err = patch.Apply(before.json()); err != nil {
+		if patched, err = patch.Apply(encode(live)); err != nil {
 			return nil, apierrors.NewGenericServerResponse(
 				http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
 		}
 	case types.MergePatchType:
-		if patched, err = jsonpatch.MergePatch(before.json(), r.Body); err != nil {
+		var err error
+		if patched, err = jsonpatch.MergePatch(encode(live), r.Body); err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
 	default:
@@ -347,7 +375,7 @@ func (s *Server) patch(r *Request) (*object, error) {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	r.Kind.Strategy.Default(obj)
-	return s.replace(r, before, obj)
+	return obj, nil
 }
 
 // evict deletes a pod, if its budgets allow it.
