@@ -40,7 +40,7 @@ func (s *Server) Edit(k *Kind, namespace, name, subresource, manager string, edi
 		return err
 	}
 	switch {
-	case s.ends(k, access(managed)):
+	case s.ends(managed):
 		s.end(r, before)
 	case !equality.Semantic.DeepEqual(managed, before.live):
 		s.commit(r, keyOf(managed), managed)

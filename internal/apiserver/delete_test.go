@@ -4,6 +4,7 @@
 package apiserver
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 )
 
 func TestADeleteIsRefusedWhereAPreconditionFails(t *testing.T) {
@@ -53,17 +55,29 @@ func TestFinalizersHoldAnObject(t *testing.T) {
 	}
 }
 
+// The finalizer of a propagation policy is that of the last deletion that names one.
 func TestPropagationPolicyIsAFinalizer(t *testing.T) {
-	for policy, finalizer := range map[metav1.DeletionPropagation]string{
-		metav1.DeletePropagationOrphan: metav1.FinalizerOrphanDependents, metav1.DeletePropagationForeground: metav1.FinalizerDeleteDependents,
+	f := newFixture(t)
+	const held = "example.com/held"
+	put(f, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Finalizers: []string{held}}})
+	for _, step := range []struct {
+		policy metav1.DeletionPropagation // empty for none
+		want   []string
+	}{
+		{metav1.DeletePropagationOrphan, []string{held, metav1.FinalizerOrphanDependents}},
+		{"", []string{held, metav1.FinalizerOrphanDependents}},
+		{metav1.DeletePropagationForeground, []string{held, metav1.FinalizerDeleteDependents}},
+		{metav1.DeletePropagationBackground, []string{held}},
 	} {
-		f := newFixture(t)
-		put(f, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web"}})
-		if err := f.deployments.Delete(t.Context(), "web", metav1.DeleteOptions{PropagationPolicy: &policy}); err != nil {
+		options := metav1.DeleteOptions{}
+		if step.policy != "" {
+			options.PropagationPolicy = &step.policy
+		}
+		if err := f.deployments.Delete(t.Context(), "web", options); err != nil {
 			t.Fatal(err)
 		}
-		if going := must(f.deployments.Get(t.Context(), "web", metav1.GetOptions{}))(t); !slices.Equal(going.Finalizers, []string{finalizer}) {
-			t.Errorf("%s: finalizers %v", policy, going.Finalizers)
+		if going := must(f.deployments.Get(t.Context(), "web", metav1.GetOptions{}))(t); !slices.Equal(going.Finalizers, step.want) {
+			t.Errorf("policy %q: finalizers %v, want %v", step.policy, going.Finalizers, step.want)
 		}
 	}
 }
@@ -99,7 +113,7 @@ func TestAnEvictionIsRefusedUntilItIsAllowed(t *testing.T) {
 		}
 		return nil
 	}
-	pod := put(f, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}})
+	pod := put(f, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Status: corev1.PodStatus{Phase: corev1.PodRunning}})
 	evict := func(uid types.UID) error {
 		return f.pods.EvictV1(t.Context(), &policyv1.Eviction{
 			ObjectMeta: metav1.ObjectMeta{Name: "web"}, DeleteOptions: &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}},
@@ -115,6 +129,26 @@ func TestAnEvictionIsRefusedUntilItIsAllowed(t *testing.T) {
 		t.Errorf("the pod is there: %t, %v", f.exists("Pod", "web"), err)
 	}
 	expectCode(t, evict(pod.UID), 404, "it is gone")
+}
+
+// Watchers see why a pod is evicted before they see that it is going.
+func TestAnEvictionIsTwoVersions(t *testing.T) {
+	f := newFixture(t)
+	pod := put(f, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.PodSpec{NodeName: "node"}})
+	var seen []string
+	f.Committed = func(_ *Request, change watch.EventType, obj, _ runtime.Object) {
+		pod := obj.(*corev1.Pod)
+		seen = append(seen, fmt.Sprintf("%s %d conditions, going %t", change, len(pod.Status.Conditions), pod.DeletionTimestamp != nil))
+	}
+	for range 2 { // The second changes nothing.
+		if err := f.pods.EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: pod.ObjectMeta}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []string{"MODIFIED 1 conditions, going false", "MODIFIED 1 conditions, going true"}
+	if !slices.Equal(seen, want) {
+		t.Errorf("changes %q, want %q", seen, want)
+	}
 }
 
 // What Admit does to an object is stored, and what it refuses is not.

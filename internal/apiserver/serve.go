@@ -14,7 +14,6 @@ import (
 	"strconv"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,9 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/rest"
 )
-
-// defaultGrace is how long pods have to end unless they say otherwise, in seconds.
-const defaultGrace = 30
 
 // Answer is what a client gets.
 type Answer struct {
@@ -376,48 +372,6 @@ func (r *Request) patched(live runtime.Object) (runtime.Object, error) {
 	}
 	r.Kind.Strategy.Default(obj)
 	return obj, nil
-}
-
-// evict deletes a pod, if its budgets allow it.
-func (s *Server) evict(r *Request) (*object, error) {
-	before, err := s.find(r)
-	if err != nil {
-		return nil, err
-	}
-	if s.Evict != nil {
-		if err := s.Evict(before.live); err != nil {
-			return nil, err
-		}
-	}
-	var eviction struct{ DeleteOptions *metav1.DeleteOptions }
-	if err := json.Unmarshal(r.Body, &eviction); err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
-	}
-	deletion := *r
-	deletion.Verb, deletion.Subresource, deletion.Body = "delete", "", nil
-	if eviction.DeleteOptions != nil {
-		deletion.Body = encode(eviction.DeleteOptions)
-	}
-	if _, err := s.remove(&deletion); err != nil {
-		return nil, err
-	}
-	return &object{encoded: encode(metav1.Status{
-		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess,
-	})}, nil
-}
-
-// gracePeriod returns how many seconds a pod has to end.
-func gracePeriod(obj runtime.Object, asked *int64) int64 {
-	pod, ok := obj.(*corev1.Pod)
-	switch {
-	case ok && pod.Spec.NodeName == "":
-		return 0
-	case asked != nil:
-		return *asked
-	case ok && pod.Spec.TerminationGracePeriodSeconds != nil:
-		return *pod.Spec.TerminationGracePeriodSeconds
-	}
-	return defaultGrace
 }
 
 // immutable is the refusal of a change of a field that cannot be changed.

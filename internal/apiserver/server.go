@@ -250,18 +250,12 @@ func (s *Server) update(r *Request, before *object, obj runtime.Object) (*object
 		return before, nil
 	case r.DryRun():
 		return &object{live: obj}, nil
-	case s.ends(r.Kind, next):
+	case s.ends(obj):
 		s.end(r, before)
 		// An API server answers with the version before the end.
 		return &object{live: obj, version: before.version}, nil
 	}
 	return s.commit(r, keyOf(obj), obj), nil
-}
-
-// ends reports whether nothing holds an object any more that is going.
-func (*Server) ends(k *Kind, obj metav1.Object) bool {
-	grace := obj.GetDeletionGracePeriodSeconds()
-	return obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0 && (!k.Graceful || grace == nil || *grace == 0)
 }
 
 // commit stores an object as the next version.
@@ -310,83 +304,6 @@ func (s *Server) tell(r *Request, c change) {
 	default:
 		s.Committed(r, watch.Modified, c.after.live, c.before.live)
 	}
-}
-
-// remove deletes an object, or marks it as going. The caller has the lock.
-func (s *Server) remove(r *Request) (*object, error) {
-	before := s.objects[r.Kind][types.NamespacedName{Namespace: r.Namespace, Name: r.Name}]
-	if before == nil {
-		return nil, apierrors.NewNotFound(r.Kind.GroupResource(), r.Name)
-	}
-	options, err := r.deletion()
-	if err != nil {
-		return nil, err
-	}
-	live := access(before.live)
-	if p := options.Preconditions; p != nil {
-		if p.UID != nil && *p.UID != live.GetUID() {
-			return nil, precondition(r, "UID", string(*p.UID), string(live.GetUID()))
-		}
-		if p.ResourceVersion != nil && *p.ResourceVersion != live.GetResourceVersion() {
-			return nil, precondition(r, "ResourceVersion", *p.ResourceVersion, live.GetResourceVersion())
-		}
-	}
-	if s.Admit != nil {
-		if err := s.Admit(r, nil, before.live); err != nil {
-			return nil, err
-		}
-	}
-	if r.DryRun() {
-		return nil, nil
-	}
-	after := before.live.DeepCopyObject()
-	going := access(after)
-	holdBy(going, options.PropagationPolicy)
-	grace := int64(0)
-	if r.Kind.Graceful {
-		grace = gracePeriod(before.live, options.GracePeriodSeconds)
-	}
-	if going.GetDeletionTimestamp() == nil {
-		at := metav1.NewTime(now().Add(time.Duration(grace) * time.Second))
-		going.SetDeletionTimestamp(&at)
-		if going.GetGeneration() > 0 {
-			going.SetGeneration(going.GetGeneration() + 1)
-		}
-	}
-	if old := going.GetDeletionGracePeriodSeconds(); old == nil || grace < *old {
-		going.SetDeletionGracePeriodSeconds(&grace)
-	}
-	switch {
-	case s.ends(r.Kind, going):
-		s.end(r, before)
-		return nil, nil
-	case equality.Semantic.DeepEqual(after, before.live):
-		return before, nil
-	}
-	return s.commit(r, keyOf(after), after), nil
-}
-
-// holdBy adds or removes the finalizers by which the garbage collector carries out a propagation policy.
-func holdBy(obj metav1.Object, policy *metav1.DeletionPropagation) {
-	if policy == nil || obj.GetDeletionTimestamp() != nil {
-		return
-	}
-	finalizers := slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool {
-		return f == metav1.FinalizerOrphanDependents || f == metav1.FinalizerDeleteDependents
-	})
-	switch *policy {
-	case metav1.DeletePropagationOrphan:
-		finalizers = append(finalizers, metav1.FinalizerOrphanDependents)
-	case metav1.DeletePropagationForeground:
-		finalizers = append(finalizers, metav1.FinalizerDeleteDependents)
-	}
-	obj.SetFinalizers(finalizers)
-}
-
-// precondition is the refusal of a deletion that names another state.
-func precondition(r *Request, what, want, live string) error {
-	return apierrors.NewConflict(r.Kind.GroupResource(), r.Name,
-		fmt.Errorf("Precondition failed: %s in precondition: %v, %s in object meta: %v", what, want, what, live)) //nolint:staticcheck // as an API server says it
 }
 
 // now is the time to the second, as it is stored.
