@@ -148,6 +148,9 @@ func (s *Server) serve(r *Request, heldEvents bool) Answer {
 			})}
 		}
 	case "get":
+		if err = s.awaitVersion(r); err != nil {
+			break
+		}
 		if found, err = s.find(r); err == nil && r.Subresource == "scale" && r.Kind.scale != nil {
 			found = &object{live: r.Kind.scaleOf(found.live)}
 		}
@@ -196,23 +199,6 @@ func (s *Server) find(r *Request) (*object, error) {
 		return nil, apierrors.NewNotFound(r.Kind.GroupResource(), r.Name)
 	}
 	return found, nil
-}
-
-func (s *Server) list(r *Request) Answer {
-	selection, err := r.selection()
-	if err != nil {
-		return Refuse(err)
-	}
-	items := []json.RawMessage{}
-	for _, o := range s.ordered[r.Kind] {
-		if selection.has(access(o.live)) {
-			items = append(items, o.json())
-		}
-	}
-	return Answer{Code: http.StatusOK, Body: encode(map[string]any{
-		"apiVersion": r.Kind.GroupVersion().String(), "kind": r.Kind.Kind + "List",
-		"metadata": map[string]any{"resourceVersion": strconv.FormatUint(s.version, 10)}, "items": items,
-	})}
 }
 
 // decode reads an object from the body of a request.

@@ -4,11 +4,11 @@
 package apiserver
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -33,18 +33,22 @@ type Server struct {
 	// Committed, if set, is called with every change, in the order of their resourceVersions. Obj is the last state for one that
 	// has ended. It must not modify them.
 	Committed func(r *Request, change watch.EventType, obj, old runtime.Object)
+	// TimeOut is set where a watch ends when the time is over that its client asks for. client-go draws it by chance.
+	TimeOut bool
 	// Evict, if set, is asked before a pod is evicted, as disruption budgets are.
 	Evict func(pod runtime.Object) error
 
 	kinds map[schema.GroupVersionResource]*Kind
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// told is sent to when there is a new version.
+	told    *sync.Cond
 	version uint64
 	uids    int
 	// floor is the version below which watches cannot begin.
 	floor   uint64
 	objects map[*Kind]map[types.NamespacedName]*object
-	// ordered are the objects in the order of their namespaces and names.
+	// ordered are the objects in the order of their keys.
 	ordered map[*Kind][]*object
 	// lists are what List returns of kinds of which nothing has changed since.
 	lists map[*Kind][]runtime.Object
@@ -78,6 +82,7 @@ func New(kinds ...*Kind) (*Server, error) {
 		ordered: map[*Kind][]*object{}, lists: map[*Kind][]runtime.Object{},
 		version: 1000, floor: 1000, // as on a server that has been there for a while
 	}
+	s.told = sync.NewCond(&s.mu)
 	for _, kind := range kinds {
 		if kind.managers == nil {
 			if err := kind.Prepare(); err != nil {
@@ -134,8 +139,7 @@ func (s *Server) List(k *Kind) []runtime.Object {
 // place returns where the object of a key is among the ordered, or belongs.
 func (s *Server) place(k *Kind, key types.NamespacedName) (int, bool) {
 	return slices.BinarySearchFunc(s.ordered[k], key, func(o *object, key types.NamespacedName) int {
-		live := access(o.live)
-		return cmp.Or(cmp.Compare(live.GetNamespace(), key.Namespace), cmp.Compare(live.GetName(), key.Name))
+		return strings.Compare(keyOf(o.live).String(), key.String()) // as etcd orders keys
 	})
 }
 
@@ -290,6 +294,7 @@ func (s *Server) end(r *Request, before *object) {
 func (s *Server) tell(r *Request, c change) {
 	s.changes = append(s.changes, c)
 	delete(s.lists, c.kind)
+	s.told.Broadcast()
 	for _, w := range s.watches {
 		w.see(c)
 	}

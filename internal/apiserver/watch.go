@@ -11,6 +11,7 @@ import (
 	"io"
 	"strconv"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +28,11 @@ type Watch struct {
 	Selects string
 
 	selection selection
-	ctx       context.Context //nolint:containedctx // it is that of the HTTP request
+	// since is the version after which it begins, which may be yet to come.
+	since uint64
+	ctx   context.Context //nolint:containedctx // it is that of the HTTP request
+	// timeOut cuts it; nil where the client has set none.
+	timeOut *time.Timer
 	// wake is sent to when there may be something to read.
 	wake chan struct{}
 
@@ -49,17 +54,24 @@ type frame struct {
 	namespace, name string
 }
 
-// watch begins to watch. The caller has the lock.
+// watch begins to watch. A version that has expired, or does not come, is an event of the watch. The caller has the lock.
 func (s *Server) watch(r *Request, held bool) (*Watch, error) {
 	selection, err := r.selection()
 	if err != nil {
 		return nil, err
 	}
 	w := &Watch{Client: r.Client, Kind: r.Kind, Selects: r.Selects(), selection: selection, ctx: r.ctx, wake: make(chan struct{}, 1), held: held}
-	from := r.Query.Get("resourceVersion")
+	if w.since, err = r.version(); err != nil {
+		return nil, err
+	}
 	initial := r.Query.Get("sendInitialEvents") == "true"
+	if initial {
+		err = s.awaitVersion(r)
+	}
 	switch {
-	case initial || from == "" || from == "0":
+	case err != nil:
+		w.fail(err)
+	case initial || w.since == 0:
 		for _, o := range s.ordered[r.Kind] {
 			if selection.has(access(o.live)) {
 				w.send(watch.Added, o)
@@ -68,19 +80,15 @@ func (s *Server) watch(r *Request, held bool) (*Watch, error) {
 		if initial {
 			w.sendInitialEnd(s.version)
 		}
+	case w.since < s.floor:
+		w.fail(apierrors.NewResourceExpired(fmt.Sprint("too old resource version: ", w.since)))
 	default:
-		since, err := strconv.ParseUint(from, 10, 64)
-		if err != nil {
-			return nil, apierrors.NewBadRequest("invalid resource version " + from)
-		}
-		if since < s.floor {
-			return nil, apierrors.NewResourceExpired("too old resource version: " + from)
-		}
 		for _, c := range s.changes {
-			if c.version > since {
-				w.see(c)
-			}
+			w.see(c)
 		}
+	}
+	if seconds, _ := strconv.Atoi(r.Query.Get("timeoutSeconds")); seconds > 0 && s.TimeOut {
+		w.timeOut = time.AfterFunc(time.Duration(seconds)*time.Second, w.Cut)
 	}
 	s.watches = append(s.watches, w)
 	return w, nil
@@ -88,7 +96,7 @@ func (s *Server) watch(r *Request, held bool) (*Watch, error) {
 
 // see queues the event of a change, if the watch shows it.
 func (w *Watch) see(c change) {
-	if c.kind != w.Kind {
+	if c.kind != w.Kind || c.version <= w.since {
 		return
 	}
 	was := c.before != nil && w.selection.has(access(c.before.live))
@@ -199,17 +207,16 @@ func (w *Watch) Cut() {
 }
 
 // Expire ends the watch with the error that its version has expired, so that the client lists anew.
-func (w *Watch) Expire() {
-	status, err := json.Marshal(statusOf(apierrors.NewResourceExpired("too old resource version")))
-	if err != nil {
-		panic(err) // a Status is always JSON
-	}
+func (w *Watch) Expire() { w.fail(apierrors.NewResourceExpired("too old resource version")) }
+
+// fail ends the watch with an error, which waits for nothing.
+func (w *Watch) fail(why error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.cut || w.closed {
 		return
 	}
-	w.frames = append(w.frames[:w.released], frame{encoded: frameOf(watch.Error, status), event: watch.Error})
+	w.frames = append(w.frames[:w.released], frame{encoded: frameOf(watch.Error, encode(statusOf(why))), event: watch.Error})
 	w.released, w.cut = len(w.frames), true
 	w.signal()
 }
@@ -265,6 +272,9 @@ func (w *Watch) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed, w.frames, w.released = true, nil, 0
+	if w.timeOut != nil {
+		w.timeOut.Stop()
+	}
 	w.signal()
 	return nil
 }
