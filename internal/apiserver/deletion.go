@@ -51,6 +51,7 @@ func (s *Server) remove(r *Request) (*object, error) {
 		holdBy(going, options.PropagationPolicy)
 		mark(going, 0)
 	}
+	terminate(after)
 	if s.ends(after) && !r.Kind.Graceful {
 		s.end(r, before)
 		return nil, nil
@@ -137,7 +138,7 @@ func hasEnded(pod *corev1.Pod) bool {
 func (*Server) ends(obj runtime.Object) bool {
 	m := access(obj)
 	grace := m.GetDeletionGracePeriodSeconds()
-	return m.GetDeletionTimestamp() != nil && len(m.GetFinalizers()) == 0 && (grace == nil || *grace == 0)
+	return m.GetDeletionTimestamp() != nil && len(m.GetFinalizers()) == 0 && (grace == nil || *grace == 0) && isEmptied(obj)
 }
 
 // holdBy adds or removes the finalizers by which the garbage collector carries out a propagation policy. Each deletion that names one

@@ -34,24 +34,12 @@ type fixture struct {
 	pods        corev1client.PodInterface
 }
 
-func newFixture(t *testing.T) *fixture {
+func newFixture(t *testing.T, more ...*Kind) *fixture {
 	t.Helper()
-	fields := builtinac.NewTypeConverter(scheme.Scheme)
-	of := func(empty runtime.Object, resource string, strategy Basic) *Kind {
-		gvks, _, err := scheme.Scheme.ObjectKinds(empty)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return &Kind{
-			GroupVersionKind: gvks[0], Resource: resource, Status: strategy.Status, Graceful: resource == "pods",
-			New:    func() runtime.Object { return reflect.New(reflect.TypeOf(empty).Elem()).Interface().(runtime.Object) },
-			Fields: fields, Scheme: scheme.Scheme, Strategy: strategy,
-		}
-	}
-	s, err := New(
-		of(&appsv1.Deployment{}, "deployments", Basic{Status: true, Counts: true}), of(&corev1.ConfigMap{}, "configmaps", Basic{}),
-		of(&corev1.Pod{}, "pods", Basic{Status: true}),
-	)
+	s, err := New(append(more,
+		newKind(t, &appsv1.Deployment{}, "deployments", Basic{Status: true, Counts: true}), newKind(t, &corev1.ConfigMap{}, "configmaps", Basic{}),
+		newKind(t, &corev1.Pod{}, "pods", Basic{Status: true}),
+	)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +47,19 @@ func newFixture(t *testing.T) *fixture {
 	f.client = f.connect(nil, false)
 	f.deployments, f.configMaps, f.pods = f.client.AppsV1().Deployments("shop"), f.client.CoreV1().ConfigMaps("shop"), f.client.CoreV1().Pods("shop")
 	return f
+}
+
+func newKind(t *testing.T, empty runtime.Object, resource string, strategy Basic) *Kind {
+	t.Helper()
+	gvks, _, err := scheme.Scheme.ObjectKinds(empty)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Kind{
+		GroupVersionKind: gvks[0], Resource: resource, Status: strategy.Status, Graceful: resource == "pods", ClusterScoped: resource == "namespaces",
+		New:    func() runtime.Object { return reflect.New(reflect.TypeOf(empty).Elem()).Interface().(runtime.Object) },
+		Fields: builtinac.NewTypeConverter(scheme.Scheme), Scheme: scheme.Scheme, Strategy: strategy,
+	}
 }
 
 func (f *fixture) connect(intercept Interceptor, heldEvents bool) kubernetes.Interface {

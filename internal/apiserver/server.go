@@ -203,6 +203,9 @@ func (s *Server) create(r *Request, obj runtime.Object) (*object, error) {
 	if m.GetNamespace() != r.Namespace || m.GetName() != r.Name {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the object is %s, and the URL is of %s/%s", keyOf(obj), r.Namespace, r.Name))
 	}
+	if err := s.checkNamespace(r); err != nil {
+		return nil, err
+	}
 	if s.objects[r.Kind][keyOf(obj)] != nil {
 		return nil, apierrors.NewAlreadyExists(r.Kind.GroupResource(), m.GetName())
 	}
@@ -212,6 +215,7 @@ func (s *Server) create(r *Request, obj runtime.Object) (*object, error) {
 	m.SetDeletionGracePeriodSeconds(nil)
 	m.SetResourceVersion("")
 	m.SetGeneration(0)
+	begin(obj)
 	if s.Admit != nil {
 		if err := s.Admit(r, obj, nil); err != nil {
 			return nil, err
