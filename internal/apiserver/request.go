@@ -185,6 +185,12 @@ func (r *Request) selection() (selection, error) {
 	if err != nil {
 		return selection{}, apierrors.NewBadRequest(err.Error())
 	}
+	for _, requirement := range byFields.Requirements() {
+		if requirement.Field != "metadata.name" && requirement.Field != "metadata.namespace" {
+			return selection{}, apierrors.NewBadRequest(fmt.Sprintf(
+				"%q is not a known field selector: only \"metadata.name\", \"metadata.namespace\"", requirement.Field))
+		}
+	}
 	return selection{r.Namespace, byLabels, byFields}, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"net/http"
 	"strconv"
+	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -44,8 +45,8 @@ type Answer struct {
 // and may answer otherwise.
 type Interceptor func(r *Request, serve func() Answer) Answer
 
-// Refuse returns an answer that refuses a request. The error is one of package errors of k8s.io/apimachinery, or any other
-// for an internal one.
+// Refuse returns an answer that refuses a request. The error is one of package errors of k8s.io/apimachinery. Any other is one of the API
+// server itself, such as that of an apply with a field that its schema does not know: a 500 without a reason.
 func Refuse(err error) Answer {
 	status := statusOf(err)
 	answer := Answer{Code: int(status.Code), Body: encode(status), Header: http.Header{}}
@@ -55,8 +56,23 @@ func Refuse(err error) Answer {
 	return answer
 }
 
+// Denied is the refusal of a webhook. An API server passes on its code, its reason and how many seconds a client is to wait.
+func Denied(webhook string, result metav1.Status) error {
+	denial := fmt.Sprintf("admission webhook %q denied the request", webhook)
+	switch {
+	case result.Message != "":
+		result.Message = denial + ": " + result.Message
+	case result.Reason != "":
+		result.Message = denial + ": " + string(result.Reason)
+	default:
+		result.Message = denial + " without explanation"
+	}
+	result.Status, result.Code = metav1.StatusFailure, max(result.Code, http.StatusBadRequest)
+	return &apierrors.StatusError{ErrStatus: result}
+}
+
 func statusOf(err error) *metav1.Status {
-	status := apierrors.NewInternalError(err).Status()
+	status := metav1.Status{Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: err.Error()}
 	if known := apierrors.APIStatus(nil); errors.As(err, &known) {
 		status = known.Status()
 	}
@@ -145,6 +161,7 @@ func (s *Server) serve(r *Request, heldEvents bool) Answer {
 		if found, err = s.remove(r); err == nil && found == nil {
 			return Answer{Code: code, Body: encode(metav1.Status{
 				TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusSuccess,
+				Details: &metav1.StatusDetails{Name: r.Name, Group: r.Kind.Group, Kind: r.Kind.Resource},
 			})}
 		}
 	case "get":
@@ -171,13 +188,20 @@ func (s *Server) serve(r *Request, heldEvents bool) Answer {
 	return Answer{Code: code, Body: found.json()}
 }
 
-// discover answers what is about no object.
+// discover answers what is about no object. A resource that is missing from a version that is served is not found with a Status, which names
+// nothing.
 func (s *Server) discover(r *Request) Answer {
 	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}}
 	for gvr, kind := range s.kinds {
 		path := "/apis/" + gvr.GroupVersion().String()
 		if gvr.Group == "" {
 			path = "/api/" + gvr.Version
+		}
+		if strings.HasPrefix(r.Path, path+"/") {
+			return Refuse(&apierrors.StatusError{ErrStatus: metav1.Status{
+				Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Details: &metav1.StatusDetails{},
+				Message: "the server could not find the requested resource",
+			}})
 		}
 		if r.Verb == "get" && r.Path == path {
 			list.GroupVersion = gvr.GroupVersion().String()
