@@ -6,7 +6,8 @@
 //
 //   - property: random scenarios of writers who dispute an MCPServer and its children, held against the operator's promises. See
 //     TestProperty for the seeds of a failure.
-//   - simulation: what was done in the simulated cluster of test/simulation is done here again, and leads to equal objects and owners.
+//   - simulation: what was done in the simulated cluster of test/simulation is done here again, and leads to equal objects and owners. The
+//     API server in memory answers single requests as a real one does.
 //
 // The environment variable FREEHOLD_PROPERTY_CHECKS is how many scenarios TestProperty plays. Default: 12.
 package faults
