@@ -4,16 +4,10 @@
 package simulation
 
 import (
-	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/freehold-dev/freehold/internal/apiserver"
 )
@@ -36,7 +30,7 @@ const (
 	FaultCompact Fault = "compact"
 	// FaultDelay holds the events of one watch back for some steps.
 	FaultDelay Fault = "delay"
-	// FaultRefuse refuses a request.
+	// FaultRefuse gives a request one of the fates, other than what a webhook stores.
 	FaultRefuse Fault = "refuse"
 	// FaultLose carries a request out, and its answer is lost.
 	FaultLose Fault = "lose"
@@ -47,19 +41,6 @@ const (
 // Faults are all of them.
 func Faults() []Fault {
 	return []Fault{FaultKill, FaultTwin, FaultCut, FaultExpire, FaultCompact, FaultDelay, FaultRefuse, FaultLose, FaultClock}
-}
-
-// refusals are the answers of an API server in trouble.
-var refusals = []error{
-	apierrors.NewTooManyRequests("the server is busy", 1),
-	apierrors.NewInternalError(errors.New("etcdserver: leader changed")),
-	&apierrors.StatusError{ErrStatus: metav1.Status{
-		Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Message: "etcdserver: request timed out",
-	}},
-	apierrors.NewServiceUnavailable("the server is going"),
-	apierrors.NewTimeoutError("the server did not answer in time", 0),
-	apierrors.NewForbidden(schema.GroupResource{Resource: "anything"}, "", errors.New("a webhook denied the request")),
-	apierrors.NewGenericServerResponse(http.StatusBadGateway, "", schema.GroupResource{}, "", "", 0, true),
 }
 
 // chaos is what goes wrong in a history.
@@ -167,8 +148,9 @@ func (s *Simulation) fault(kind Fault, all []choice) {
 		victim := calls[s.random.IntN(len(calls))]
 		what = victim.name
 		if kind == FaultRefuse {
-			refusal := apiserver.Refuse(refusals[s.random.IntN(len(refusals))])
-			victim.call.refusal = &refusal
+			possible := slices.DeleteFunc(possible(s.askedFor(victim.call.request), s.random.Int()), func(f *fate) bool { return f.mutates })
+			victim.call.fate = possible[s.random.IntN(len(possible))]
+			what += ": " + victim.call.fate.name
 		} else {
 			victim.call.lost = true
 		}

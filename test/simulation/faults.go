@@ -87,6 +87,16 @@ func refusing(name string, of func(a asked) bool, refusal func(r *apiserver.Requ
 	}}
 }
 
+// denying is a fate in which a webhook denies a request. The API server passes its code on.
+func denying(result metav1.Status) *fate {
+	return refusing(fmt.Sprintf("a webhook denies with code %d", max(result.Code, http.StatusBadRequest)), writing, func(*apiserver.Request) error {
+		return apiserver.Denied("webhook.example.com", result)
+	})
+}
+
+// inAnHour is when a webhook, or an API server, asks for the next attempt.
+var inAnHour = &metav1.StatusDetails{RetryAfterSeconds: 3600}
+
 // answering is a fate in which another server answers, and the request is not carried out.
 func answering(name string, code int, contentType, body string) *fate {
 	return &fate{name: name, do: func(*Simulation, *apiserver.Request, func() apiserver.Answer) apiserver.Answer {
@@ -198,13 +208,14 @@ var fates = slices.Concat(
 		}),
 	),
 	grouped(denied,
-		refusing("a webhook denies", writing, func(*apiserver.Request) error {
-			// A webhook that names no code is answered so, and without a reason.
-			return &apierrors.StatusError{ErrStatus: metav1.Status{
-				Status: metav1.StatusFailure, Code: http.StatusBadRequest,
-				Message: `admission webhook "webhook.example.com" denied the request: no such luck`,
-			}}
-		}),
+		denying(metav1.Status{Message: "no such luck"}), // A webhook that names no code is answered with 400, and without a reason.
+		denying(metav1.Status{Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Message: "no such luck"}),
+		denying(metav1.Status{Code: http.StatusConflict, Reason: metav1.StatusReasonConflict, Message: "no such luck"}),
+		denying(metav1.Status{Code: http.StatusGone, Reason: metav1.StatusReasonGone, Message: "no such luck"}),
+		denying(metav1.Status{Code: http.StatusRequestEntityTooLarge, Reason: metav1.StatusReasonRequestEntityTooLarge, Message: "no such luck"}),
+		denying(metav1.Status{Code: http.StatusTooManyRequests, Details: inAnHour}),
+		denying(metav1.Status{Code: http.StatusInternalServerError, Details: inAnHour}),
+		denying(metav1.Status{Code: http.StatusServiceUnavailable, Details: inAnHour}),
 		refusing("a webhook forbids", writing, func(r *apiserver.Request) error {
 			return apierrors.NewForbidden(resource(r), r.Name, errors.New("no such luck"))
 		}),

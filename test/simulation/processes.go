@@ -49,8 +49,6 @@ type call struct {
 	number int
 	// answer is set once it is carried out.
 	answer *apiserver.Answer
-	// refusal, if set, is the answer, and the request is not carried out.
-	refusal *apiserver.Answer
 	// lost is set when the answer is lost.
 	lost bool
 	// fate, if set, is what becomes of it.
@@ -147,9 +145,6 @@ func (s *Simulation) intercept(o *Operator, r *apiserver.Request, serve func() a
 	c := &call{operator: o, request: r, verdict: make(chan bool, 1)}
 	if !s.wait(c) {
 		return apiserver.Answer{Broken: errGone}
-	}
-	if c.refusal != nil {
-		return *c.refusal
 	}
 	var answer apiserver.Answer
 	if c.fate != nil {
