@@ -30,9 +30,11 @@ type Watch struct {
 	selection selection
 	// since is the version after which it begins, which may be yet to come.
 	since uint64
-	ctx   context.Context //nolint:containedctx // it is that of the HTTP request
-	// timeOut cuts it; nil where the client has set none.
-	timeOut *time.Timer
+	// bookmarks is set where the client wants them.
+	bookmarks bool
+	ctx       context.Context //nolint:containedctx // it is that of the HTTP request
+	// timers end it, after a bookmark; none where the client has set no time.
+	timers []*time.Timer
 	// wake is sent to when there may be something to read.
 	wake chan struct{}
 
@@ -61,6 +63,7 @@ func (s *Server) watch(r *Request, held bool) (*Watch, error) {
 		return nil, err
 	}
 	w := &Watch{Client: r.Client, Kind: r.Kind, Selects: r.Selects(), selection: selection, ctx: r.ctx, wake: make(chan struct{}, 1), held: held}
+	w.bookmarks = r.Query.Get("allowWatchBookmarks") == "true"
 	if w.since, err = r.version(); err != nil {
 		return nil, err
 	}
@@ -78,7 +81,7 @@ func (s *Server) watch(r *Request, held bool) (*Watch, error) {
 			}
 		}
 		if initial {
-			w.sendInitialEnd(s.version)
+			w.sendBookmark(s.version, true)
 		}
 	case w.since < s.floor:
 		w.fail(apierrors.NewResourceExpired(fmt.Sprint("too old resource version: ", w.since)))
@@ -88,10 +91,21 @@ func (s *Server) watch(r *Request, held bool) (*Watch, error) {
 		}
 	}
 	if seconds, _ := strconv.Atoi(r.Query.Get("timeoutSeconds")); seconds > 0 && s.TimeOut {
-		w.timeOut = time.AfterFunc(time.Duration(seconds)*time.Second, w.Cut)
+		w.timeOut(time.Duration(seconds)*time.Second, func() { s.Bookmark(w) })
 	}
 	s.watches = append(s.watches, w)
 	return w, nil
+}
+
+// lastBookmark is how long before its end a watch gets a bookmark, as in k8s.io/apiserver.
+const lastBookmark = 2 * time.Second
+
+// timeOut ends the watch after some time, and a bookmark before that, if there is time for it.
+func (w *Watch) timeOut(after time.Duration, bookmark func()) {
+	w.timers = append(w.timers, time.AfterFunc(after, w.Cut))
+	if after >= lastBookmark {
+		w.timers = append(w.timers, time.AfterFunc(after-lastBookmark, bookmark))
+	}
 }
 
 // see queues the event of a change, if the watch shows it.
@@ -120,19 +134,23 @@ func (w *Watch) send(event watch.EventType, o *object) {
 	w.queue(frame{frameOf(event, o.json()), event, access(o.live).GetNamespace(), access(o.live).GetName()})
 }
 
-// sendInitialEnd says that the initial events have all been sent.
-func (w *Watch) sendInitialEnd(version uint64) {
-	mark, err := json.Marshal(map[string]any{
-		"apiVersion": w.Kind.GroupVersion().String(), "kind": w.Kind.Kind,
-		"metadata": map[string]any{
-			"resourceVersion": strconv.FormatUint(version, 10),
-			"annotations":     map[string]string{metav1.InitialEventsAnnotationKey: "true"},
-		},
-	})
-	if err != nil {
-		panic(err) // strings are always JSON
+// sendBookmark sends a version up to which the client has seen all events; after the initial ones with the mark that these were all.
+func (w *Watch) sendBookmark(version uint64, afterInitial bool) {
+	metadata := map[string]any{"resourceVersion": strconv.FormatUint(version, 10)}
+	if afterInitial {
+		metadata["annotations"] = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 	}
+	mark := encode(map[string]any{"apiVersion": w.Kind.GroupVersion().String(), "kind": w.Kind.Kind, "metadata": metadata})
 	w.queue(frame{encoded: frameOf(watch.Bookmark, mark), event: watch.Bookmark})
+}
+
+// Bookmark sends the newest version to a watch whose client wants to know it, as an API server does about every minute.
+func (s *Server) Bookmark(w *Watch) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if w.bookmarks && w.since <= s.version {
+		w.sendBookmark(s.version, false)
+	}
 }
 
 // frameOf encodes an event as a client reads it.
@@ -272,8 +290,8 @@ func (w *Watch) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed, w.frames, w.released = true, nil, 0
-	if w.timeOut != nil {
-		w.timeOut.Stop()
+	for _, timer := range w.timers {
+		timer.Stop()
 	}
 	w.signal()
 	return nil

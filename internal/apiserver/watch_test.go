@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -51,7 +52,7 @@ func expectEvents(t *testing.T, w watch.Interface, why string, want ...string) {
 			switch obj := event.Object.(type) {
 			case *corev1.ConfigMap:
 				got = append(got, fmt.Sprintf("%s %s=%s@%s", event.Type, obj.Name, obj.Data["key"], obj.ResourceVersion))
-				if event.Type == watch.Bookmark && obj.Annotations[metav1.InitialEventsAnnotationKey] != "true" {
+				if event.Type == watch.Bookmark && why == "at first" && obj.Annotations[metav1.InitialEventsAnnotationKey] != "true" {
 					t.Errorf("annotations %v of a bookmark", obj.Annotations)
 				}
 			case *metav1.Status:
@@ -112,6 +113,22 @@ func TestAWatchThatListsFirstSaysWhenThatIsAll(t *testing.T) {
 		expectEvents(t, w, "at first", "ADDED a=1@"+second.ResourceVersion, "ADDED b=1@"+first.ResourceVersion, "BOOKMARK =@"+second.ResourceVersion)
 		third := put(f, configMap("c", "1"))
 		expectEvents(t, w, "afterwards", "ADDED c=1@"+third.ResourceVersion)
+	})
+}
+
+func TestAWatchEndsWhenItsTimeIsOverAfterABookmark(t *testing.T) {
+	inBubble(t, func(t *testing.T, f *fixture) {
+		f.TimeOut = true
+		last := put(f, configMap("a", "1"))
+		const seconds = 10
+		w := must(f.configMaps.Watch(t.Context(), metav1.ListOptions{
+			ResourceVersion: last.ResourceVersion, TimeoutSeconds: new(int64(seconds)), AllowWatchBookmarks: true,
+		}))(t)
+		defer w.Stop()
+		time.Sleep(seconds*time.Second - lastBookmark)
+		expectEvents(t, w, "before its end", "BOOKMARK =@"+last.ResourceVersion)
+		time.Sleep(lastBookmark)
+		expectEvents(t, w, "its time is over", "end")
 	})
 }
 

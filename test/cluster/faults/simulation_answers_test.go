@@ -26,6 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 	builtinac "k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -279,6 +280,15 @@ func eventsOf(t *testing.T, body io.ReadCloser) (events []string) {
 			var status metav1.Status
 			mustRead(t, event.Object, &status)
 			events = append(events, fmt.Sprintf("%s %d %s", event.Type, status.Code, status.Reason))
+			continue
+		}
+		if event.Type == string(watch.Bookmark) {
+			var mark metav1.PartialObjectMetadata
+			mustRead(t, event.Object, &mark)
+			// How many there are is a matter of the moment.
+			if text := fmt.Sprintf("%s %v", event.Type, mark.Annotations); len(events) == 0 || events[len(events)-1] != text {
+				events = append(events, text)
+			}
 			continue
 		}
 		obj := objectOf(t, event.Object)

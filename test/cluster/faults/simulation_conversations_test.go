@@ -98,6 +98,13 @@ var conversations = []struct {
 		getting("configmaps?watch=true&timeoutSeconds=5&fieldSelector=metadata.name=web"),
 		merging("a", "configmaps/web", `{"data":{"key":"2"}}`),
 	}, false},
+	{"a watch ends when its time is over, after a bookmark", []ask{
+		applying("a", "secrets/web", secret("web")),
+		getting("secrets?watch=true&timeoutSeconds=4&resourceVersion=$VERSION&allowWatchBookmarks=true"),
+		getting("secrets?watch=true&timeoutSeconds=4&resourceVersion=$VERSION"),
+		getting("secrets?watch=true&timeoutSeconds=1&resourceVersion=$VERSION&allowWatchBookmarks=true"),
+		applying("a", "secrets/another", secret("another")),
+	}, false},
 	{"a second deletion with another propagation policy replaces the finalizer of the first", []ask{
 		applying("a", "deployments/web", held(`"example.com/held"`)),
 		deleting("deployments/web", "Foreground"),
