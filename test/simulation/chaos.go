@@ -26,6 +26,8 @@ const (
 	FaultCut Fault = "cut"
 	// FaultExpire ends a watch, and the client has to list anew.
 	FaultExpire Fault = "expire"
+	// FaultBookmark tells the client of a watch the newest version, after the events that it has yet to be told.
+	FaultBookmark Fault = "bookmark"
 	// FaultCompact forgets earlier versions.
 	FaultCompact Fault = "compact"
 	// FaultDelay holds the events of one watch back for some steps.
@@ -40,7 +42,7 @@ const (
 
 // Faults are all of them.
 func Faults() []Fault {
-	return []Fault{FaultKill, FaultTwin, FaultCut, FaultExpire, FaultCompact, FaultDelay, FaultRefuse, FaultLose, FaultClock}
+	return []Fault{FaultKill, FaultTwin, FaultCut, FaultExpire, FaultBookmark, FaultCompact, FaultDelay, FaultRefuse, FaultLose, FaultClock}
 }
 
 // chaos is what goes wrong in a history.
@@ -125,7 +127,7 @@ func (s *Simulation) fault(kind Fault, all []choice) {
 		}
 		c.succeeded, c.until = alive[0], s.Steps+20+s.random.IntN(100)
 		what = s.Start().name
-	case FaultCut, FaultExpire, FaultDelay:
+	case FaultCut, FaultExpire, FaultBookmark, FaultDelay:
 		if len(watches) == 0 {
 			return
 		}
@@ -136,6 +138,8 @@ func (s *Simulation) fault(kind Fault, all []choice) {
 			w.Cut()
 		case FaultExpire:
 			w.Expire()
+		case FaultBookmark:
+			s.Server.Bookmark(w)
 		default:
 			c.delayed[w] = s.Steps + 10 + s.random.IntN(100)
 		}

@@ -30,12 +30,15 @@ type asked struct {
 	text string
 	// verb, and the resource with its subresource.
 	verb, resource string
+	// lists is set for a list, and for a watch that lists first.
+	lists bool
 	// writes is set for one that changes something, and creates for one whose object does not exist yet.
 	writes, creates bool
 }
 
 func (s *Simulation) askedFor(r *apiserver.Request) asked {
 	a := asked{text: r.String(), verb: r.Verb, resource: r.Path, writes: r.Writes()}
+	a.lists = r.Verb == "list" || r.Verb == "watch" && r.Query.Get("sendInitialEvents") == "true"
 	if r.Kind != nil {
 		a.resource = r.Kind.Resource
 		if r.Subresource != "" {
@@ -69,6 +72,7 @@ type fate struct {
 // The requests that a fate is for.
 func writing(a asked) bool  { return a.writes }
 func creating(a asked) bool { return a.creates }
+func listing(a asked) bool  { return a.lists }
 func storing(a asked) bool  { return a.writes && a.verb != "delete" }
 
 // finding is for requests that need an object. An apply makes one that does not exist, unless it is about a subresource.
@@ -231,6 +235,11 @@ var fates = slices.Concat(
 		answering("502", http.StatusBadGateway, "text/html", "<html><body><h1>502 Bad Gateway</h1></body></html>\n"),
 		&fate{name: "reset, not carried out", broken: true, do: func(*Simulation, *apiserver.Request, func() apiserver.Answer) apiserver.Answer {
 			return apiserver.Answer{Broken: errReset}
+		}},
+		// An API server is behind what the client has seen.
+		&fate{name: "a version to come", of: listing, do: func(_ *Simulation, r *apiserver.Request, serve func() apiserver.Answer) apiserver.Answer {
+			r.Query.Set("resourceVersion", "999999999")
+			return serve()
 		}},
 		// An API server that lags does not serve a resource yet, does not know the namespace yet, or reads an earlier state.
 		answering("404 of the path", http.StatusNotFound, "text/plain", "404 page not found\n"),
