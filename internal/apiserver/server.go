@@ -33,7 +33,7 @@ type Server struct {
 	// Committed, if set, is called with every change, in the order of their resourceVersions. Obj is the last state for one that
 	// has ended. It must not modify them.
 	Committed func(r *Request, change watch.EventType, obj, old runtime.Object)
-	// TimeOut is set where a watch ends when the time is over that its client asks for. client-go draws it by chance.
+	// TimeOut is set where a watch that begins ends when the time is over that its client asks for. client-go draws it by chance.
 	TimeOut bool
 	// Evict, if set, is asked before a pod is evicted, as disruption budgets are.
 	Evict func(pod runtime.Object) error

@@ -125,9 +125,9 @@ func TestAWatchEndsWhenItsTimeIsOverAfterABookmark(t *testing.T) {
 			ResourceVersion: last.ResourceVersion, TimeoutSeconds: new(int64(seconds)), AllowWatchBookmarks: true,
 		}))(t)
 		defer w.Stop()
-		time.Sleep(seconds*time.Second - lastBookmark)
+		<-time.After(seconds*time.Second - lastBookmark)
 		expectEvents(t, w, "before its end", "BOOKMARK =@"+last.ResourceVersion)
-		time.Sleep(lastBookmark)
+		<-time.After(lastBookmark)
 		expectEvents(t, w, "its time is over", "end")
 	})
 }
