@@ -60,8 +60,9 @@ type chaos struct {
 	until     int
 }
 
-// Trouble lets faults happen from now on, one in so many steps, until there have been n.
+// Trouble lets faults happen from now on, one in so many steps, until there have been n. Watches that begin from now on end by themselves, too.
 func (s *Simulation) Trouble(n int, of ...Fault) {
+	s.Server.TimeOut = true
 	s.chaos = &chaos{left: n, of: of, tally: map[Fault]int{}, delayed: map[*apiserver.Watch]int{}}
 }
 

@@ -140,8 +140,14 @@ func (s *Simulation) between(o *Operator) apiserver.Interceptor {
 	}
 }
 
+// watchTime is how long a watch lasts, in seconds: as long as client-go asks for at least.
+const watchTime = "300"
+
 // intercept is what happens there to a request.
 func (s *Simulation) intercept(o *Operator, r *apiserver.Request, serve func() apiserver.Answer) apiserver.Answer {
+	if r.Verb == "watch" {
+		r.Query.Set("timeoutSeconds", watchTime) // client-go draws a number by chance.
+	}
 	c := &call{operator: o, request: r, verdict: make(chan bool, 1)}
 	if !s.wait(c) {
 		return apiserver.Answer{Broken: errGone}
