@@ -4,6 +4,7 @@
 package apiserver
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -89,7 +90,7 @@ func (s *Server) list(r *Request) Answer {
 		case limit > 0 && len(items) == limit:
 			left++
 		default:
-			items = append(items, o.json())
+			items = append(items, r.Kind.item(o))
 			if len(items) == limit {
 				from.After = name
 			}
@@ -104,6 +105,14 @@ func (s *Server) list(r *Request) Answer {
 	return Answer{Code: http.StatusOK, Body: encode(map[string]any{
 		"apiVersion": r.Kind.GroupVersion().String(), "kind": r.Kind.Kind + "List", "metadata": metadata, "items": items,
 	})}
+}
+
+// item encodes an object of a list. Built-in kinds leave out there what they are.
+func (k *Kind) item(o *object) []byte {
+	if left, ok := bytes.CutPrefix(o.json(), fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,`, k.Kind, k.GroupVersion())); ok {
+		return append([]byte("{"), left...)
+	}
+	return o.json()
 }
 
 // pageOf returns how many objects a list has at most, 0 for all, and where it begins.

@@ -194,7 +194,7 @@ func (c *conversation) read(t *testing.T, body []byte, into *answer) {
 		}
 	case strings.HasSuffix(whole.Kind, "List"):
 		for i := range whole.Items {
-			into.Items = append(into.Items, whole.Items[i].Name)
+			into.Items = append(into.Items, strings.TrimSpace(whole.Items[i].Kind+" "+whole.Items[i].Name))
 		}
 		into.Continues, into.Remaining = whole.Metadata.Continue != "", whole.Metadata.RemainingItemCount
 		c.words["$CONTINUE"], c.words["$VERSION"] = whole.Metadata.Continue, whole.Metadata.ResourceVersion
