@@ -7,6 +7,6 @@
 // What all kinds have in common is done as an API server does it: managedFields and their conflicts (by the code of
 // k8s.io/apimachinery), preconditions, generations, subresources, finalizers, graceful deletion, evictions, lists and watches with
 // resourceVersions, expired versions and those to come. What a kind does beyond that, its defaults and its validation, is for its
-// Strategy to do. There is no authorization, no admission but Server.Admit, and there are no controllers. A kind is served as JSON, in one
+// Strategy to do. There is no authorization, no admission but Server.Admit, and there are no controllers. A kind is served in one
 // version. TestTheSimulatedAPIServerAnswersAsARealOne of test/cluster/faults compares the answers with those of a real API server.
 package apiserver

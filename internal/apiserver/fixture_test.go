@@ -62,6 +62,18 @@ func newKind(t *testing.T, empty runtime.Object, resource string, strategy Basic
 	}
 }
 
+// inProtobuf is a client that wants built-in kinds as protobuf.
+func (f *fixture) inProtobuf() kubernetes.Interface {
+	f.t.Helper()
+	config := f.Connect("client", nil, false)
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return client
+}
+
 func (f *fixture) connect(intercept Interceptor, heldEvents bool) kubernetes.Interface {
 	f.t.Helper()
 	client, err := kubernetes.NewForConfig(f.Connect("client", intercept, heldEvents))

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -81,7 +82,11 @@ func (s *Server) parse(client string, from *http.Request) (*Request, error) {
 		if err != nil {
 			return nil, fmt.Errorf("cannot read the body: %w", err)
 		}
-		r.Body = body
+		if r.Body = body; len(body) > 0 && from.Header.Get("Content-Type") == runtime.ContentTypeProtobuf {
+			if r.Body, err = fromProtobuf(body); err != nil {
+				return nil, err
+			}
+		}
 	}
 	parts := strings.Split(strings.Trim(r.Path, "/"), "/")
 	group, version := "", ""

@@ -86,7 +86,7 @@ func (s *Server) Connect(client string, intercept Interceptor, heldEvents bool) 
 	return &rest.Config{
 		Host: "http://apiserver.invalid", UserAgent: client, QPS: -1, // as the operator, which leaves it to the API server
 		Transport: &transport{s, client, intercept, heldEvents},
-		// Clients of built-in kinds would send protobuf otherwise.
+		// A client that wants built-in kinds as protobuf, as the operator does, says so.
 		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON},
 	}
 }
@@ -104,7 +104,13 @@ func (t *transport) RoundTrip(from *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	serve := func() Answer { return t.server.serve(r, t.heldEvents) }
+	serve := func() Answer {
+		answer := t.server.serve(r, t.heldEvents)
+		if wantsProtobuf(from, r.Kind) {
+			return inProtobuf(answer)
+		}
+		return answer
+	}
 	var answer Answer
 	if t.intercept != nil {
 		answer = t.intercept(r, serve)

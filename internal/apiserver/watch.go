@@ -30,6 +30,8 @@ type Watch struct {
 	selection selection
 	// since is the version after which it begins, which may be yet to come.
 	since uint64
+	// protobuf is set where the client gets no JSON.
+	protobuf bool
 	// bookmarks is set where the client wants them.
 	bookmarks bool
 	ctx       context.Context //nolint:containedctx // it is that of the HTTP request
@@ -275,6 +277,9 @@ func (w *Watch) read(p []byte) (int, error) {
 			return 0, nil
 		}
 		w.rest = w.frames[0].encoded
+		if w.protobuf {
+			w.rest = frameToProtobuf(w.rest)
+		}
 		w.frames[0] = frame{} // What is left of the slice holds it no longer.
 		w.frames, w.released = w.frames[1:], w.released-1
 	}
