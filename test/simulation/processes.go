@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
 	"github.com/freehold-dev/freehold/generated/clientset/versioned"
@@ -82,8 +84,11 @@ func (s *Simulation) Start() *Operator {
 	s.t.Helper()
 	o := &Operator{name: fmt.Sprintf("operator-%d", len(s.operators)), ended: make(chan error, 1)}
 	config := s.Server.Connect(o.name, s.between(o), true)
-	config.Wrap(apply.OwnWaits) // as cmd/freehold does
-	core, err := kubernetes.NewForConfig(config)
+	// The clients are those of cmd/freehold.
+	config.Wrap(apply.OwnWaits)
+	builtin := rest.CopyConfig(config)
+	builtin.ContentType, builtin.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
+	core, err := kubernetes.NewForConfig(builtin)
 	if err != nil {
 		s.t.Fatal(err)
 	}
