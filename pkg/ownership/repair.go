@@ -3,21 +3,26 @@
 
 package ownership
 
-import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
 
 // managedFieldsPath is what Moved names when an entry as a whole is repaired.
 const managedFieldsPath = ".metadata.managedFields"
 
 // Repair makes managedFields readable again. It joins the entries of one manager, operation and subresource into one,
-// which owns the fields of all of them, and drops an unreadable entry. With such an entry, the API server answers every
-// apply with an error, and drops all entries at the next update. Moved has each entry that is joined or dropped. Repair
-// returns nil if there is none.
-func Repair(obj metav1.Object) (*Edit, error) {
+// which owns the fields of all of them, and drops an unreadable entry, and one of a version that is gone: the
+// CustomResourceDefinition of the object no longer has it. With such an entry, the API server answers every apply with an
+// error, and drops all entries at the next update, or records nothing any more. Values stay. Moved has each entry that is
+// joined or dropped. Repair returns nil if there is none.
+func Repair(obj metav1.Object, gone ...string) (*Edit, error) {
 	d := &draft{}
 	places := map[metav1.ManagedFieldsEntry]int{}
 	for _, entry := range obj.GetManagedFields() {
 		set, err := Fields(&entry)
-		if err != nil || !wellFormed(&entry) {
+		if err != nil || !wellFormed(&entry) || slices.Contains(gone, entry.APIVersion) {
 			d.moved = append(d.moved, Moved{Path: managedFieldsPath, From: OwnerOf(&entry)})
 			continue
 		}

@@ -23,6 +23,8 @@ func TestEntriesThatCannotStayAreFoldedOrDropped(t *testing.T) {
 	mine, yours := managed("me", apply, "", `{"f:spec":{"f:a":{}}}`), managed("you", update, "", `{"f:spec":{"f:b":{}}}`)
 	for name, test := range map[string]struct {
 		entries []metav1.ManagedFieldsEntry
+		// gone are the versions that the object's definition no longer has.
+		gone []string
 		// moved are the managers whose entries are folded or dropped.
 		moved []string
 		want  map[string][]string
@@ -58,13 +60,23 @@ func TestEntriesThatCannotStayAreFoldedOrDropped(t *testing.T) {
 			entries: []metav1.ManagedFieldsEntry{mine, with(yours, func(e *metav1.ManagedFieldsEntry) { e.APIVersion = "" })}, moved: []string{"you"},
 			want: map[string][]string{"me Apply": {".spec.a"}},
 		},
+		"versions that are gone": {
+			entries: []metav1.ManagedFieldsEntry{
+				mine, with(yours, func(e *metav1.ManagedFieldsEntry) { e.APIVersion = "apps/v1beta1" }),
+				with(yours, func(e *metav1.ManagedFieldsEntry) { e.APIVersion = "apps/v1beta2" }), with(mine, func(e *metav1.ManagedFieldsEntry) {
+					e.Manager, e.APIVersion = "old", "apps/v1alpha1"
+				}),
+			},
+			gone: []string{"apps/v1beta1", "apps/v1alpha1"}, moved: []string{"you", "old"},
+			want: map[string][]string{"me Apply": {".spec.a"}, "you Update": {".spec.b"}},
+		},
 		"nothing else": {
 			entries: []metav1.ManagedFieldsEntry{managed("me", apply, "", `[]`)}, moved: []string{"me"}, want: map[string][]string{},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obj := seen(test.entries...)
-			edit, err := ownership.Repair(obj)
+			edit, err := ownership.Repair(obj, test.gone...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +97,7 @@ func TestEntriesThatCannotStayAreFoldedOrDropped(t *testing.T) {
 			if diff := cmp.Diff(test.want, owned(t, after)); diff != "" {
 				t.Errorf("owned (-want +got):\n%s", diff)
 			}
-			if again, err := ownership.Repair(after); again != nil || err != nil {
+			if again, err := ownership.Repair(after, test.gone...); again != nil || err != nil {
 				t.Errorf("a second time: %v, %v", again, err)
 			}
 		})
