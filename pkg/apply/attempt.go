@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -26,7 +27,8 @@ type attempt[L, A any] struct {
 	live  L
 	whole bool
 	// disputed reports that the writer is in conflict about the object, or that another client has changed what it owns, see entry.isDisputed.
-	disputed bool
+	// ignored reports that the API server has accepted an edit of managedFields and changed nothing. The apply shows why, see dropGone.
+	disputed, ignored bool
 	// rendered is the intent as the caller passed it. want is what is applied: the intent without the fields that the request yields, and
 	// a copy if there are any.
 	rendered, want A
@@ -137,8 +139,8 @@ func (w *writer[L, A]) held(a *attempt[L, A]) bool {
 		}
 		return false
 	case ClassConflict:
-		if a.yieldsUnset(last.contested) {
-			return false
+		if a.Yield != nil && slices.ContainsFunc(last.contested, func(path fieldpath.Path) bool { return a.unsets(path) && a.Yield(path) }) {
+			return false // It yields a field that it was to remove. The intent does not name the field, so it is the same as before.
 		}
 		// The contested fields are known, so they can be taken without another answer.
 		asked.take, asked.confirm = last.asked.take, last.asked.confirm
@@ -215,6 +217,7 @@ func (w *writer[L, A]) change(ctx context.Context, a *attempt[L, A]) Outcome {
 				return w.done(a)
 			case !a.disputed && (claim == nil || claim.owned == a.digest || a.Yield == nil && len(a.Unset) == 0):
 				w.replace(ctx, a, false)
+				w.dropGone(ctx, a)
 				w.unsetAlternatives(ctx, a)
 				return w.take(ctx, a)
 			}
@@ -228,6 +231,7 @@ func (w *writer[L, A]) change(ctx context.Context, a *attempt[L, A]) Outcome {
 	} else {
 		w.finish(ctx, a)
 	}
+	w.dropGone(ctx, a)
 	return w.take(ctx, a)
 }
 
@@ -237,7 +241,7 @@ func (w *writer[L, A]) finish(ctx context.Context, a *attempt[L, A]) Outcome {
 	switch {
 	case err != nil:
 		return w.refuse(a, ClassTerminal, err.Error())
-	case same && !a.Confirm:
+	case same && !a.Confirm && !a.ignored:
 		return w.done(a)
 	}
 	return w.replace(ctx, a, same)
@@ -245,7 +249,7 @@ func (w *writer[L, A]) finish(ctx context.Context, a *attempt[L, A]) Outcome {
 
 // again prepares an attempt that was refused for another request.
 func (w *writer[L, A]) again(a *attempt[L, A]) error {
-	a.out.Action, a.out.Err = ActionNone, nil
+	a.out.Action, a.out.Err, a.ignored = ActionNone, nil, false
 	a.want.WithUID("").WithResourceVersion("")
 	if err := w.canonicalise(a); err != nil {
 		return w.terminal(a, err)

@@ -28,7 +28,7 @@ func (w *writer[L, A]) claim(ctx context.Context, a *attempt[L, A]) error {
 	for _, s := range w.renamed {
 		heir := w.holder(a)
 		heir.Manager = s.to
-		edit, err := w.transfer(a, heir, func(owner ownership.Owner, path fieldpath.Path) bool {
+		edit, err := ownership.Transfer(a.live, heir, w.target.Edits.Clock.Now(), func(owner ownership.Owner, path fieldpath.Path) bool {
 			return owner.Applies(s.from, w.manager.Subresource) && s.passes(path)
 		})
 		if err := w.edit(ctx, a, CauseInherited, edit, err); err != nil {
@@ -67,6 +67,42 @@ func (w *writer[L, A]) claim(ctx context.Context, a *attempt[L, A]) error {
 		}
 	}
 	return w.unset(ctx, a)
+}
+
+// mostDrops is how often one request drops entries of versions that are gone.
+const mostDrops = 8
+
+// dropGone drops the entries of versions that are gone, see ownership.Repair, if the API server has refused the intent because of them. Then
+// it makes the writer's claims, of which the entries may have been some, and applies. The API server names one of the versions at a time,
+// any of them, and ignores an edit that leaves an entry of another. So the versions are collected until all are known.
+func (w *writer[L, A]) dropGone(ctx context.Context, a *attempt[L, A]) {
+	var gone []string
+	for range mostDrops {
+		version := GoneVersion(a.out.Err)
+		if version == "" {
+			return
+		}
+		gone = append(gone, version)
+		err := w.read(ctx, a)
+		if err == nil {
+			var edit *ownership.Edit
+			if edit, err = ownership.Repair(a.live, gone...); edit == nil && err == nil {
+				return
+			}
+			err = w.edit(ctx, a, CauseRepaired, edit, err)
+		}
+		if err == nil {
+			err = w.again(a)
+		}
+		if err == nil {
+			err = w.claim(ctx, a)
+		}
+		if err != nil {
+			w.refused(a, err)
+		} else {
+			w.finish(ctx, a)
+		}
+	}
 }
 
 // renamedManager moves a claim, or a part of it, from the field manager that had it in an earlier release to the writer that has it now.
@@ -169,7 +205,7 @@ func (w *writer[L, A]) take(ctx context.Context, a *attempt[L, A]) Outcome {
 		if err := w.read(ctx, a); err != nil {
 			return w.refused(a, err)
 		}
-		edit, err := w.transfer(a, w.holder(a), func(from ownership.Owner, path fieldpath.Path) bool {
+		edit, err := ownership.Transfer(a.live, w.holder(a), w.target.Edits.Clock.Now(), func(from ownership.Owner, path fieldpath.Path) bool {
 			return conflict.names(path) && a.Take(from, path)
 		})
 		if edit == nil && err == nil {
@@ -200,13 +236,6 @@ func (a *attempt[L, A]) mayTake(conflict *ConflictError) bool {
 	})
 }
 
-// transfer returns the edit that gives a holder the fields that take selects.
-func (w *writer[L, A]) transfer(
-	a *attempt[L, A], to ownership.Holder, take func(from ownership.Owner, path fieldpath.Path) bool,
-) (*ownership.Edit, error) {
-	return ownership.Transfer(a.live, to, w.target.Edits.Clock.Now(), take)
-}
-
 // edit sends an edit of managedFields, if there is one to be made.
 func (w *writer[L, A]) edit(ctx context.Context, a *attempt[L, A], cause Cause, edit *ownership.Edit, err error) error {
 	if edit == nil && err == nil {
@@ -219,11 +248,11 @@ func (w *writer[L, A]) edit(ctx context.Context, a *attempt[L, A], cause Cause, 
 	if err != nil {
 		return w.terminal(a, err)
 	}
-	edits := w.target.Edits
+	edits, before := w.target.Edits, a.live.GetManagedFields()
 	err = w.request(ctx, a, SpanEdit, ActionClaimed, func(ctx context.Context) (L, error) {
 		return edits.Send(ctx, a.Object.Namespace, a.Object.Name, patch, metav1.PatchOptions{FieldManager: edits.Manager})
 	}, func(answer error) error { return classifyEdit(answer, w.manager, a.Object, a.live) })
-	if err != nil {
+	if a.ignored = err == nil && reflect.DeepEqual(before, a.live.GetManagedFields()); err != nil || a.ignored {
 		return err
 	}
 	if a.out.Action != ActionApplied {
@@ -316,12 +345,6 @@ func (w *writer[L, A]) unset(ctx context.Context, a *attempt[L, A]) error {
 func (a *attempt[L, A]) unsets(path fieldpath.Path) bool {
 	text := path.String()
 	return slices.ContainsFunc(a.Unset, func(unset string) bool { return below(text, unset) })
-}
-
-// yieldsUnset reports whether the request yields a contested field that it was to remove. The intent does not name such a field, so
-// it is the same intent as before.
-func (a *attempt[L, A]) yieldsUnset(contested []fieldpath.Path) bool {
-	return a.Yield != nil && slices.ContainsFunc(contested, func(path fieldpath.Path) bool { return a.unsets(path) && a.Yield(path) })
 }
 
 // alternatives returns a function that reports whether a field is of an alternative to one that the intent sets, see Target.Unions; nil if

@@ -310,6 +310,21 @@ func FailedWebhook(refusal error) string {
 	return name
 }
 
+// convertsToGone is how the answer to an apply begins if managedFields of the object have an entry of a version that its
+// CustomResourceDefinition no longer has. The version follows; if there are several, it is any one of them. The code is 500 and the
+// reason empty. An entry of a version that is in the definition and not served is no problem.
+const convertsToGone = "request to convert CR to an invalid group/version: "
+
+// GoneVersion returns a version in managedFields that the CustomResourceDefinition of the object no longer has, if that is why a write was
+// refused; "" for any other reason.
+func GoneVersion(refusal error) string {
+	status, _ := statusOf(refusal)
+	if version, ok := strings.CutPrefix(status.Message, convertsToGone); ok {
+		return version
+	}
+	return ""
+}
+
 // manyBudgets is how the API server refuses to evict a pod that several PodDisruptionBudgets select. The code is 500 and
 // the reason empty.
 const manyBudgets = "This pod has more than one PodDisruptionBudget"

@@ -81,6 +81,7 @@ func TestRecordedAnswersHaveTheirClasses(t *testing.T) {
 		"too-large":             apply.ClassTerminal,
 		"media-type":            apply.ClassTransient,
 		"webhook-down":          apply.ClassTransient,
+		"gone-version":          apply.ClassTransient,
 		"status-of-missing":     apply.ClassGone,
 		"namespace-missing":     apply.ClassGone,
 		"namespace-terminating": apply.ClassGone,

@@ -177,11 +177,14 @@ func (w *writer[L, A]) takeHeld(ctx context.Context, requests *requestCache, req
 	if w.held(a) {
 		return a.out
 	}
-	edit, err := w.transfer(a, w.holder(a), func(from ownership.Owner, path fieldpath.Path) bool {
+	edit, err := ownership.Transfer(a.live, w.holder(a), w.target.Edits.Clock.Now(), func(from ownership.Owner, path fieldpath.Path) bool {
 		return w.manager.Claim.Covers(path) && req.Take(from, path)
 	})
 	if err := w.edit(ctx, a, CauseTaken, edit, err); err != nil {
 		return w.refused(a, err)
+	}
+	if a.ignored {
+		return w.refuse(a, ClassTransient, "the API server leaves the managedFields as they are")
 	}
 	requests.forget(a.key, a.Object)
 	return a.out

@@ -127,6 +127,18 @@ func TestClaimsAreMadeAgainWhenEntriesAreDropped(t *testing.T) {
 		d.expect("the claim is restored", "apply content", "edit ownership", "edit ownership", "apply content")
 		d.expectOwners(webImage, content.Name)
 	})
+	t.Run("inheriting, and nothing else to write", func(t *testing.T) {
+		d := depart(t, "v1alpha1")
+		d.record("author", "apps/v1")
+		inherit := func(req *apply.Request) {
+			req.Inherit = &apply.Inheritance{From: func(owner ownership.Owner) bool { return owner.Manager == "author" }, Heirs: []ownership.Heir{
+				{Holder: ownership.Holder{Manager: content.Name, APIVersion: "apps/v1"}, Covers: content.Claim.Covers},
+			}}
+		}
+		d.ends(d.sync(web("a:1"), inherit), apply.ActionClaimed, "", dropped("v1alpha1"), `Inherited .metadata.labels.app from "author"`)
+		d.expect("the edit is ignored at first", "edit ownership", "apply content", "edit ownership", "edit ownership")
+		d.expectOwners(".metadata.labels.app", content.Name)
+	})
 	t.Run("yielding", func(t *testing.T) {
 		d := depart(t, "v1alpha1")
 		if out := d.sync(web("a:2"), yieldImage); out.Err != nil {

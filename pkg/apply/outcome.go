@@ -93,7 +93,7 @@ const (
 	// CauseInherited means that claims of managers that no longer exist were ended, as Request.Inherit asked, or that a claim
 	// passed to the writer that has it since another release, see fieldmanager.Writer.Formerly.
 	CauseInherited Cause = "Inherited"
-	// CauseRepaired means that entries of managedFields were unreadable or duplicate.
+	// CauseRepaired means that entries of managedFields were unreadable, duplicate, or of a version that is gone.
 	CauseRepaired Cause = "Repaired"
 	// CauseUnset means that fields without an owner were claimed in order to remove them, as Request.Unset asked.
 	CauseUnset Cause = "Unset"

@@ -217,8 +217,8 @@ func claimEvents(server *v1beta1.MCPServer, r *resolution, out apply.Outcome) (e
 			event.Note = fmt.Sprintf("%s gave up %s of %s; the value stays, and any field manager may set it", out.Writer, what, out.Object)
 		case apply.CauseRepaired:
 			event.Type, event.Reason = corev1.EventTypeWarning, v1beta1.EventReasonManagedFieldsRepaired
-			event.Note = fmt.Sprintf("%s repaired the managedFields of %s: an entry of field manager %s was unreadable or occurred twice",
-				out.Writer, out.Object, first.From)
+			event.Note = fmt.Sprintf("%s repaired the managedFields of %s: an entry of field manager %s was unreadable, occurred twice, or had a "+
+				"version that the API server no longer knows", out.Writer, out.Object, first.From)
 		case apply.CauseRestored:
 			event.Type, event.Reason = corev1.EventTypeWarning, v1beta1.EventReasonOwnershipLost
 			event.Note = fmt.Sprintf("%s had lost %s of %s and owns it again: another client reset the managedFields, or restored the object "+

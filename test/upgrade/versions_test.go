@@ -28,10 +28,15 @@ const (
 	oldAuthor = "author-of-alpha"
 )
 
-// define applies the definition of MCPServers with changes of its versions, as whoever has installed it.
-func (s *scene) define(ctx context.Context, t *testing.T, change func(versions []any) []any) error {
+// define applies a definition of Freehold's with changes of its versions, as whoever has installed it.
+func (s *scene) define(ctx context.Context, t *testing.T, name string, change func(versions []any) []any) error {
 	t.Helper()
-	object, err := crd.Definition{Name: definition, YAML: crd.MCPServers}.Object()
+	all, err := crd.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(all, func(d crd.Definition) bool { return d.Name == name })
+	object, err := all[i].Object()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,9 +91,10 @@ func (s *scene) applyAlpha(t *testing.T, name string) {
 // TestStorageVersions has MCPServers that were stored as v1alpha1, as an early ToolHive did, and gets rid of that version as
 // docs/upgrade.md says. The API server refuses to forget a version in which something may be stored, so nobody has to hurry; the operator has
 // nothing to write for any of it, and works on when v1alpha1 is gone. Where a field manager still is in managedFields with that version then,
-// the API server answers each apply with an error, until the same command is typed once more.
+// the API server answers each apply with an error. The same command, typed once more, changes the version, and the field manager keeps what it
+// owns. Where the operator has something to write before that, it drops the record.
 func TestStorageVersions(t *testing.T) {
-	const web, late = "web", "late"
+	const web, late, edited = "web", "late", "edited"
 	s := newScene(t, documents.Root)
 	s.Expect(t, harness.BrokenConnections, "") // A definition that changes ends the watches of its kind.
 	must := func(err error) {
@@ -97,17 +103,17 @@ func TestStorageVersions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(s.define(t.Context(), t, storing("v1alpha1")))
+	must(s.define(t.Context(), t, definition, storing("v1alpha1")))
 	t.Cleanup(func() {
-		if err := s.define(context.WithoutCancel(t.Context()), t, storing("v1beta1")); err != nil {
+		if err := s.define(context.WithoutCancel(t.Context()), t, definition, storing("v1beta1")); err != nil {
 			t.Error(err)
 		}
 	})
 	p := s.runPresent(t)
 	s.applyAlpha(t, web)
-	must(s.define(t.Context(), t, storing("v1beta1")))
+	must(s.define(t.Context(), t, definition, storing("v1beta1")))
 	s.rest(t, p)
-	if err := s.define(t.Context(), t, withoutAlpha); err == nil || !strings.Contains(err.Error(), "status.storedVersions") || !strings.Contains(err.Error(), "v1alpha1") {
+	if err := s.define(t.Context(), t, definition, withoutAlpha); err == nil || !strings.Contains(err.Error(), "status.storedVersions") || !strings.Contains(err.Error(), "v1alpha1") {
 		t.Fatalf("a definition without v1alpha1: %v", err)
 	}
 
@@ -126,7 +132,8 @@ func TestStorageVersions(t *testing.T) {
 		}
 	}
 	s.applyAlpha(t, late)
-	must(s.define(t.Context(), t, withoutAlpha))
+	s.applyAlpha(t, edited)
+	must(s.define(t.Context(), t, definition, withoutAlpha))
 	s.rest(t, p)
 	for _, e := range s.Writes(t, mark) {
 		if e.Resource == "mcpservers" && e.Name == web {
@@ -134,15 +141,15 @@ func TestStorageVersions(t *testing.T) {
 		}
 	}
 
-	for _, name := range []string{web, late} {
+	for _, name := range []string{web, edited} {
 		s.Edit(t, name, func(server *v1beta1.MCPServer) { server.Spec.Image = harness.OtherImage })
+		s.AwaitStatus(t, name, harness.Fine...)
 	}
-	s.AwaitStatus(t, web, harness.Fine...)
 	s.AwaitWrites(t, mark, "the API server fails to apply what v1alpha1 is left in", func(events []*audit.Event) bool {
-		return slices.ContainsFunc(events, func(e *audit.Event) bool { return e.Name == late && e.Code == http.StatusInternalServerError })
+		return slices.ContainsFunc(events, func(e *audit.Event) bool { return e.Name == edited && e.Code == http.StatusInternalServerError })
 	})
+	s.awaitRepaired(t, edited, oldAuthor)
 	s.types(t, migrate)
-	s.AwaitStatus(t, late, harness.Fine...)
 	s.checkAuthors(t, web, late)
 }
 

@@ -300,7 +300,7 @@ const (
 	// reset, or the object was restored from a copy.
 	EventReasonOwnershipLost = "OwnershipLost"
 	// EventReasonManagedFieldsRepaired is a Warning event: Freehold repaired an entry of managedFields that was unreadable
-	// or duplicate.
+	// or duplicate, or had a version that the CRD no longer has.
 	EventReasonManagedFieldsRepaired = "ManagedFieldsRepaired"
 	// EventReasonSourceReplaced is a Warning event: Freehold replaced a source on a child that the child cannot have.
 	EventReasonSourceReplaced = "SourceReplaced"
