@@ -120,9 +120,18 @@ func (c *Client) Annotate(server *v1beta1.MCPServer, annotation, value string, d
 	case apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
 		return nil, c.Held(server, annotation)
 	case err != nil:
-		return nil, err
+		return nil, c.explained(ServerRef(server.Namespace, server.Name), err)
 	}
 	return after, nil
+}
+
+// explained returns an answer to an apply with what a user needs to know of it.
+func (c Caller) explained(ref apply.ObjectRef, err error) error {
+	if version := apply.GoneVersion(err); version != "" {
+		return fmt.Errorf("%s has managedFields in the version %s, which its CustomResourceDefinition no longer has, so that nothing can be applied to it: "+
+			"see %s: %w", ref, version, c.Freehold("doctor"), err)
+	}
+	return err
 }
 
 // Unannotate returns the command that removes an annotation from an MCPServer, whichever field manager owns it.
@@ -215,7 +224,7 @@ func (c *Client) Try(writer string, ref apply.ObjectRef, live *unstructured.Unst
 	}
 	answer, err := helper.WithFieldManager(writer).DryRun(true).Patch(ref.Namespace, ref.Name, types.ApplyPatchType, body, &metav1.PatchOptions{})
 	if err != nil {
-		return nil, err
+		return nil, c.explained(ref, err)
 	}
 	return asUnstructured(answer)
 }
@@ -248,7 +257,7 @@ func (c *Client) handOver(ref apply.ObjectRef, subresource string, kind types.Pa
 	answer, err := helper.WithFieldManager(managers.Plugin).WithSubresource(subresource).
 		Patch(ref.Namespace, ref.Name, kind, body, &metav1.PatchOptions{})
 	if err != nil {
-		return nil, err
+		return nil, c.explained(ref, err)
 	}
 	return asUnstructured(answer)
 }

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
@@ -266,8 +267,14 @@ func (o *handbackOptions) show(plans []handed) (hindered bool, err error) {
 	return hindered, nil
 }
 
-// try lets the API server check the changes that are more than marks.
+// try lets the API server check the changes that are more than marks, and whether it applies anything at all.
 func (o *handbackOptions) try(r *takeover.Return, after *unstructured.Unstructured, changes []plugintakeover.Change) *printers.Blocker {
+	if r.Ref.Kind.Group == managers.MCPServer.Group && r.Subresource == "" {
+		nothing := map[string]any{"apiVersion": r.Live.GetAPIVersion(), "kind": r.Live.GetKind(), "metadata": map[string]any{"name": r.Ref.Name}}
+		if _, err := o.client.Try(managers.Plugin, r.Ref, r.Live, nothing); apply.GoneVersion(err) != "" {
+			return &printers.Blocker{Object: r.Ref.String(), Reason: printers.BlockerRefused, Message: oneLine(err)}
+		}
+	}
 	if r.Subresource != "" || !slices.ContainsFunc(changes, func(c plugintakeover.Change) bool { return !strings.HasPrefix(c.Path, ".metadata.annotations.") }) {
 		return nil
 	}
