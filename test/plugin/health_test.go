@@ -17,6 +17,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
@@ -150,6 +151,7 @@ func TestDoctor(t *testing.T) {
 		"the Lease is not renewed":   {in("patch", "lease/freehold", "--type=merge", "-p", `{"spec":{"renewTime":"2026-01-01T00:00:00.000000Z"}}`), p.leadAnew, "leader", "StaleLease", cmd.ExitFound, cmd.ExitFound},
 		"a definition is missing":    {kubectl("delete", issuers), p.define, "crds", "NotInstalled", cmd.ExitDone, cmd.ExitDone},
 		"a definition is older":      {p.withoutField, p.define, "crds", "FieldsMissing", cmd.ExitDone, cmd.ExitDone},
+		"a version has left":         {p.withoutAlpha, p.recordAnew, "crds", "RecordedVersion", cmd.ExitFound, cmd.ExitFound},
 		"the operator has no rights": {kubectl("delete", "clusterrolebinding/freehold"), p.install, "rights", "RightMissing", cmd.ExitFound, cmd.ExitDone},
 		"a policy has no binding":    {p.withoutBinding, kubectl("delete", "-k", filepath.Join("..", "..", "deploy", "policy"), "--ignore-not-found"), "policies", "NoBinding", cmd.ExitDone, cmd.ExitDone},
 		"ToolHive's operator runs":   {in("create", "deployment", "thv", "--image=ghcr.io/stacklok/toolhive/operator:v0.44.0"), in("delete", "deployment/thv"), "operators", "ToolHiveRuns", cmd.ExitFound, cmd.ExitDone},
@@ -193,6 +195,62 @@ func (p *patient) leadAnew(t *testing.T) {
 func (p *patient) withoutField(t *testing.T) {
 	t.Helper()
 	p.apply(t, changed(t, "mcpservers.toolhive.stacklok.dev", func(spec map[string]any) { delete(spec, "proxyReadTimeout") }))
+}
+
+// withoutAlpha has a field manager of an MCPServer recorded in a version, which then leaves the definition. What is to be applied to the
+// MCPServer is refused, and the user is told why.
+func (p *patient) withoutAlpha(t *testing.T) {
+	t.Helper()
+	p.kubectl.Run(t, "set", "image", "deployment/web", "toolhive=example.com/runner:mine")
+	p.AwaitConflict(t, web, "kubectl-set")
+	p.kubectl.Do(t, harness.Call{
+		Args: []string{"apply", "--server-side", "--field-manager=author-of-alpha", "-f", "-"},
+		Input: `{"apiVersion": "toolhive.stacklok.dev/v1alpha1", "kind": "MCPServer", "metadata": {"name": "web"},
+			"spec": {"image": "example.com/mcp:1", "transport": "streamable-http"}}`,
+	})
+	definition := &unstructured.Unstructured{}
+	if err := definition.UnmarshalJSON([]byte(changed(t, "mcpservers.toolhive.stacklok.dev", func(map[string]any) {}))); err != nil {
+		t.Fatal(err)
+	}
+	spec := definition.Object["spec"].(map[string]any)
+	spec["versions"] = slices.DeleteFunc(spec["versions"].([]any), func(version any) bool { return version.(map[string]any)["name"] == "v1alpha1" })
+	text, err := definition.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.apply(t, string(text))
+	const why = "has managedFields in the version toolhive.stacklok.dev/v1alpha1"
+	harness.Eventually(t, "the API server applies nothing", func(context.Context) error {
+		for _, verb := range []string{"take", "yield"} {
+			got := p.runs(t, verb, "mcpserver/web", "--dry-run=server")
+			if got.code == cmd.ExitDone || !strings.Contains(got.errOut, why) || !strings.Contains(got.errOut, "kubectl freehold doctor") {
+				return fmt.Errorf("%s ends with %d: %s%s", verb, got.code, got.out, got.errOut)
+			}
+		}
+		return nil
+	})
+	if got := p.runs(t, "handback", "mcpserver/web", "--dry-run"); got.code == cmd.ExitDone || !strings.Contains(got.out, why) {
+		t.Errorf("handback ends with %d: %s%s", got.code, got.out, got.errOut)
+	}
+	for verb, code := range map[string]int{"owners": cmd.ExitDone, "conflicts": cmd.ExitFound, "diff": cmd.ExitFound} {
+		if got := p.runs(t, verb, "mcpserver/web"); got.code != code {
+			t.Errorf("%s ends with %d: %s%s", verb, got.code, got.out, got.errOut)
+		}
+	}
+}
+
+// recordAnew mends that as docs/upgrade.md says.
+func (p *patient) recordAnew(t *testing.T) {
+	t.Helper()
+	p.kubectl.Shell(t, `kubectl get mcpservers -A -o json --show-managed-fields | `+
+		`sed 's#"apiVersion": "toolhive.stacklok.dev/v1alpha1"#"apiVersion": "toolhive.stacklok.dev/v1beta1"#' | kubectl replace -f -`)
+	if found, _ := p.doctor(t); slices.ContainsFunc(problems(found), func(text string) bool { return strings.Contains(text, "RecordedVersion") }) {
+		t.Errorf("doctor still finds %q", problems(found))
+	}
+	p.define(t)
+	if got := p.runs(t, "take", "mcpserver/web", "--yes"); got.code != cmd.ExitDone {
+		t.Errorf("take ends with %d: %s%s", got.code, got.out, got.errOut)
+	}
 }
 
 // withoutBinding installs the policies, and takes the binding of one away.

@@ -102,6 +102,17 @@ var breakagesOfOne = map[string]breakage{
 		[]string{"Warning StoredVersion customresourcedefinition.apiextensions.k8s.io/" + definitionOfServers},
 		"v2", "",
 	},
+	"an MCPServer with an owner in a version that is gone": {
+		func(w *world) {
+			w.at("MCPServer", "web", func(c content) {
+				holdBy(c, "kubectl", `{"f:spec":{"f:image":{}}}`)
+				c["metadata"].(content)["managedFields"].([]any)[0].(content)["apiVersion"] = "toolhive.stacklok.dev/v1alpha0"
+			})
+		}, "crds",
+		[]string{"Error RecordedVersion customresourcedefinition.apiextensions.k8s.io/" + definitionOfServers},
+		"toolhive.stacklok.dev/v1alpha0, which is in the managedFields of objects: until Freehold next writes them, the API server refuses each " +
+			"server-side apply of them: shop/web", "docs/upgrade.md",
+	},
 	"an older definition": {
 		func(w *world) { w.properties("spec", func(c content) { delete(c, "proxyReadTimeout") }) }, "crds",
 		[]string{"Warning FieldsMissing customresourcedefinition.apiextensions.k8s.io/" + definitionOfServers},

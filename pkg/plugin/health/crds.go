@@ -4,10 +4,13 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -42,6 +45,9 @@ func (e *examination) crds(c *Check) error {
 			})
 		}
 		e.state(d, find)
+		if missing := e.records(d, find); missing != nil {
+			c.cannot(missing)
+		}
 		fields(d, find)
 		by := installersOf(d)
 		if installer := strings.Join(by, " and "); !slices.Contains(installers, installer) {
@@ -125,6 +131,38 @@ func (e *examination) state(d *cluster.Definition, find func(severity State, rea
 				version), whoInstalls)
 		}
 	}
+}
+
+// records finds objects with entries in managedFields of versions that their definition does not have. Whether it serves a version does
+// not matter.
+func (e *examination) records(d *cluster.Definition, find func(severity State, reason, message, do string)) (missing error) {
+	process, _ := e.process()
+	versions, _, _ := unstructured.NestedSlice(d.Live.Object, "spec", "versions")
+	has := map[string]bool{}
+	for _, item := range versions {
+		version, _ := item.(map[string]any)
+		has[fmt.Sprintf("%s/%s", d.Resource.Group, version["name"])] = true
+	}
+	objects := map[string][]string{} // by the versions of their entries
+	for _, namespace := range scopes(process.Namespaces) {
+		all, err := e.Client.All(d.Resource, namespace)
+		if err != nil && !apierrors.IsNotFound(err) {
+			missing = cmp.Or(missing, err)
+		}
+		for _, object := range all {
+			for _, entry := range object.GetManagedFields() {
+				name := object.GetNamespace() + "/" + object.GetName()
+				if !has[entry.APIVersion] && !slices.Contains(objects[entry.APIVersion], name) {
+					objects[entry.APIVersion] = append(objects[entry.APIVersion], name)
+				}
+			}
+		}
+	}
+	for _, version := range slices.Sorted(maps.Keys(objects)) {
+		find(Error, FoundRecordedVersion, fmt.Sprintf("it does not have the version %s, which is in the managedFields of objects: until Freehold next writes "+
+			"them, the API server refuses each server-side apply of them: %s", version, someOf(objects[version])), "See docs/upgrade.md, Storage versions.")
+	}
+	return missing
 }
 
 // fields compares the fields that a definition has with those of Freehold's. Freehold writes none of spec.

@@ -135,7 +135,7 @@ var checks = []struct {
 	name, about string
 	look        func(*examination, *Check) error
 }{
-	{"crds", "CustomResourceDefinitions: established, with the versions and fields that Freehold needs, one installer", (*examination).crds},
+	{"crds", "CustomResourceDefinitions: established, with the versions and fields that Freehold and the objects need, one installer", (*examination).crds},
 	{"operator", "the operator's Deployment: there, and available", (*examination).operator},
 	{"leader", "the Lease: one replica holds it, and renews it", (*examination).leader},
 	{"restarts", "the operator's pods: they run, and do not restart", (*examination).restarts},

@@ -180,6 +180,17 @@ func TestWhatLooksLikeABreakageIsNone(t *testing.T) {
 			w.set("Deployment", "web", "example.com/runner:mine", "spec", "template", "spec", "containers", 0, "image")
 			w.set("Deployment", "web", nil, "metadata", "managedFields")
 		},
+		"an owner in a version that is not served": func(w *world) {
+			w.at("MCPServer", "web", func(c content) {
+				holdBy(c, "kubectl", `{"f:spec":{"f:image":{}}}`)
+				c["metadata"].(content)["managedFields"].([]any)[0].(content)["apiVersion"] = "toolhive.stacklok.dev/v1alpha1"
+			})
+			w.at("CustomResourceDefinition", definitionOfServers, func(c content) {
+				for _, version := range c["spec"].(content)["versions"].([]any) {
+					version.(content)["served"] = version.(content)["name"] != "v1alpha1"
+				}
+			})
+		},
 		"a conflict": func(w *world) {
 			w.server("shop", "contested", "FieldsOwned=False/FieldManagerConflict/helm owns replicas (+1 more)")
 		},
@@ -214,7 +225,8 @@ func TestACheckWithoutARightIsNotTakenForHealthy(t *testing.T) {
 		{[]string{"create subjectaccessreviews", "get clusterroles"}, []string{"rights"}, `get resource "clusterroles"`},
 		{[]string{"get validatingadmissionpolicies"}, []string{"policies"}, `get resource "validatingadmissionpolicies"`},
 		{[]string{"get validatingadmissionpolicybindings"}, []string{"policies"}, `get resource "validatingadmissionpolicybindings"`},
-		{[]string{"list mcpservers"}, []string{"images", "names"}, `list resource "mcpservers" in API group "toolhive.stacklok.dev"` + at},
+		{[]string{"list mcpgroups"}, []string{"crds"}, `list resource "mcpgroups" in API group "toolhive.stacklok.dev"` + at},
+		{[]string{"list mcpservers"}, []string{"crds", "images", "names"}, `list resource "mcpservers" in API group "toolhive.stacklok.dev"` + at},
 	} {
 		w := newWorld(t)
 		w.mayNot = test.mayNot

@@ -15,6 +15,8 @@ const (
 	FoundVersionNotServed = "VersionNotServed"
 	// FoundStoredVersion is one with objects in a version that Freehold's lacks.
 	FoundStoredVersion = "StoredVersion"
+	// FoundRecordedVersion is one with objects that have managedFields in a version that it lacks.
+	FoundRecordedVersion = "RecordedVersion"
 	// FoundFieldsNeeded is one without fields that Freehold writes.
 	FoundFieldsNeeded = "FieldsNeeded"
 	// FoundFieldsMissing is one without fields that users could write.
