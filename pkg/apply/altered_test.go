@@ -105,6 +105,27 @@ func TestLostOwnersAreNoAlteration(t *testing.T) {
 	c.settled(out, apply.ActionCreated)
 }
 
+// While admission removes all owners, the API server refuses each change as a conflict with a manager that nobody knows. That is no conflict
+// that somebody could settle, and it does not stay.
+func TestAWriteWithoutAnyOwnersIsMadeOnceThereCanBeSome(t *testing.T) {
+	c, out := admitted(t, func(d *deployment) { d.ManagedFields = nil })
+	c.settled(out, apply.ActionCreated)
+	out = c.pass(web("a:2"), nil)
+	if apply.ClassOf(out.Err) != apply.ClassAltered || out.RetryAfter == 0 || !strings.Contains(out.Err.Error(), "managedFields") {
+		t.Fatalf("%s with error %v, again after %s", out.Action, out.Err, out.RetryAfter)
+	}
+	c.keep()
+	c.admit = nil
+	c.clock.SetTime(c.clock.Now().Add(out.RetryAfter))
+	c.settled(c.pass(web("a:2"), nil), apply.ActionApplied)
+	if got := c.stored.Spec.Template.Spec.Containers[0].Image; got != "a:2" {
+		t.Errorf("the image is %s", got)
+	}
+	if conflicts := c.applier.Conflicts(); len(conflicts) > 0 {
+		t.Errorf("conflicts stay: %v", conflicts)
+	}
+}
+
 // An altered object costs one apply after each wait, in this process and after its restart, and heals with the first one after the end of
 // the policy.
 func TestAnAlteredObjectIsWrittenAgainAfterItsWait(t *testing.T) {

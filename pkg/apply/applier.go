@@ -34,7 +34,7 @@ type Applier struct {
 	requests *requestCache
 	written  *WriteTracker
 	observer Observer
-	// deletions has the outcomes of deletions, by the UIDs of the objects.
+	// deletions has the outcomes of deletions, by the UIDs of the objects, and how often other clients have undone some, by ObjectRef.
 	deletions *lru.Cache
 }
 
@@ -79,6 +79,9 @@ func (a *Applier) Sync(ctx context.Context, w Writer, req Request) Outcome {
 func (a *Applier) wrote(ctx context.Context, out Outcome) Outcome {
 	if out.Wrote() {
 		a.written.versions.Store(out.Object, out.Live.GetResourceVersion())
+	}
+	if out.Action == ActionCreated {
+		a.deletions.Remove(out.Object) // No other client has created it.
 	}
 	a.Note(ctx, out)
 	return out
@@ -180,21 +183,10 @@ func (a *Applier) Delete(
 	before, _ := a.deletionOf(uid)
 	now := before
 	if before.refused.left(a.requests.clock.Now()) == 0 || ClassOf(before.refused.err) == ClassMoved && before.version != version {
-		background := metav1.DeletePropagationBackground
-		sending, span := startSpan(ctx, SpanDelete, "", ref)
-		err := send(sending, ref.Name, metav1.DeleteOptions{
-			Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
-			PropagationPolicy: &background,
-		})
-		now, out.Action = deletion{version: version}, ActionDeleted
-		if err == nil {
-			a.requests.forgetObject(ref) // Nobody else has undone what was written of it.
-		} else {
-			now.refused = &refusalEntry{err: classify(err, fieldmanager.Writer{}, ref, live)}
-			now.refused.after(before.refused, a.requests.clock.Now())
-			out.Action, err = ActionRefused, now.refused.err
+		now, out.Action = a.delete(ctx, ref, live, before, send), ActionDeleted
+		if now.refused != nil {
+			out.Action = ActionRefused
 		}
-		endSpan(span, string(out.Action), "", err)
 		a.deletions.Add(uid, now)
 	}
 	if now.refused != nil {
@@ -205,6 +197,39 @@ func (a *Applier) Delete(
 	}
 	a.Note(ctx, out)
 	return out
+}
+
+// delete requests a deletion, unless it is too early because other clients make the object again whenever it is deleted. The controller of a
+// pod does that on purpose.
+func (a *Applier) delete(
+	ctx context.Context, ref ObjectRef, live metav1.Object, before deletion,
+	send func(ctx context.Context, name string, options metav1.DeleteOptions) error,
+) (now deletion) {
+	uid, version, background := live.GetUID(), live.GetResourceVersion(), metav1.DeletePropagationBackground
+	known, _ := a.deletions.Get(ref)
+	again, _ := known.(*undone)
+	left, next := again.left(usualWait, a.requests.clock.Now())
+	if left > 0 && ref.Kind.Kind != "Pod" {
+		return deletion{version: version, refused: &refusalEntry{until: a.requests.clock.Now().Add(left), err: &Refusal{
+			Class: ClassUndone, Object: ref, Reason: "other clients create it again and again, so Freehold waits before it deletes it again",
+		}}}
+	}
+	sending, span := startSpan(ctx, SpanDelete, "", ref)
+	err := send(sending, ref.Name, metav1.DeleteOptions{
+		Preconditions:     &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
+		PropagationPolicy: &background,
+	})
+	now = deletion{version: version}
+	if err != nil {
+		now.refused = &refusalEntry{err: classify(err, fieldmanager.Writer{}, ref, live)}
+		now.refused.after(before.refused, a.requests.clock.Now())
+		endSpan(span, string(ActionRefused), "", now.refused.err)
+		return now
+	}
+	a.requests.forgetObject(ref) // Nobody else has undone what was written of it.
+	a.deletions.Add(ref, next)
+	endSpan(span, string(ActionDeleted), "", nil)
+	return now
 }
 
 // HasDeleted reports whether this applier has deleted exactly the version of an object that a cache shows: the cache does

@@ -329,7 +329,7 @@ func (w *writer[L, A]) send(ctx context.Context, a *attempt[L, A]) Outcome {
 // apply sends a configuration. The error says why it was refused.
 func (w *writer[L, A]) apply(ctx context.Context, a *attempt[L, A], config A) error {
 	if answer := w.foresee(a, config); answer != nil {
-		return classify(answer, w.manager, a.Object, a.live)
+		return w.explain(ctx, a, answer)
 	}
 	action := ActionApplied
 	if a.out.Live == nil {
@@ -378,7 +378,13 @@ func (w *writer[L, A]) explain(ctx context.Context, a *attempt[L, A], answer err
 		}
 		refusal = classify(answer, w.manager, a.Object, a.out.Live)
 	}
-	if conflict, contested := errors.AsType[*ConflictError](refusal); contested && a.Excluded != nil {
+	conflict, contested := errors.AsType[*ConflictError](refusal)
+	if contested && len(a.live.GetManagedFields()) == 0 {
+		// The API server takes such fields for those of a manager that nobody can settle with.
+		conflict.Class, conflict.Reason = ClassAltered, "no field has an owner, as where an admission policy or webhook removes managedFields from what is written"
+		return &conflict.Refusal
+	}
+	if contested && a.Excluded != nil {
 		conflict.Class = ClassMoved
 		return &conflict.Refusal
 	}

@@ -38,7 +38,7 @@ type store struct {
 	refuse func(request string) error
 	// validate, if set, is asked about what an apply would make of the object; an error is the answer.
 	validate func(merged *deployment) error
-	// admit, if set, changes what an apply stores, as a mutating admission policy does.
+	// admit, if set, changes what an apply or an edit stores, as a mutating admission policy does.
 	admit func(merged *deployment)
 
 	clock    *clocktesting.FakePassiveClock
@@ -208,6 +208,9 @@ func (s *store) edit(_ context.Context, in, name string, patch []byte, options m
 	}
 	if len(after.ManagedFields) == 1 && after.ManagedFields[0] == (metav1.ManagedFieldsEntry{}) {
 		after.ManagedFields = nil
+	}
+	if s.admit != nil {
+		s.admit(after)
 	}
 	return s.keep(after), nil
 }

@@ -5,11 +5,14 @@ package apply_test
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 )
@@ -133,6 +136,31 @@ func TestWhatIsNewIsWrittenInTheMidstOfAWar(t *testing.T) {
 	undo(c)
 	c.keep()
 	c.settled(c.pass(web("a:2"), nil), apply.ActionApplied)
+}
+
+// An unwanted object that another client creates whenever it is deleted is deleted less and less often.
+func TestADeletionThatOthersUndoIsMadeAgainAfterWaitsThatGrow(t *testing.T) {
+	c := managing(t)
+	var deleted []time.Duration
+	began := c.clock.Now()
+	for copies := 0; c.clock.Now().Sub(began) < time.Hour; copies++ {
+		live := c.live()
+		live.UID = types.UID(fmt.Sprint("copy-", copies))
+		for {
+			out := c.applier.Delete(t.Context(), webRef, live, func(_ context.Context, _ string, _ metav1.DeleteOptions) error { return nil })
+			if out.Err == nil {
+				break
+			}
+			if apply.ClassOf(out.Err) != apply.ClassUndone || out.RetryAfter == 0 {
+				t.Fatalf("%s with error %v, again after %s", out.Action, out.Err, out.RetryAfter)
+			}
+			c.clock.SetTime(c.clock.Now().Add(out.RetryAfter))
+		}
+		deleted = append(deleted, c.clock.Now().Sub(began))
+	}
+	if most := slices.IndexFunc(deleted, func(at time.Duration) bool { return at > time.Minute }); most > 10 || len(deleted) > 20 {
+		t.Errorf("it was deleted after %v", deleted)
+	}
 }
 
 // What the writer's own process has deleted was not undone by another.

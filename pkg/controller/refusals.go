@@ -108,6 +108,9 @@ func refusals(v *observed.Snapshot, refused []error) (found, delays []status.Fin
 		}
 		if refusal.Class == apply.ClassUndone {
 			f.Message += ". To find these clients: " + show(refusal.Object, "yaml", "--show-managed-fields")
+			if refusal.Writer == "" {
+				f.Status = metav1.ConditionTrue // What is not wanted harms nobody.
+			}
 		}
 		if altered, ok := errors.AsType[*apply.AlteredError](err); ok {
 			f.Message += ": a mutating admission policy or webhook changes what Freehold writes. Change it if it should not. " +

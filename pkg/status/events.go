@@ -105,8 +105,8 @@ func isProblem(c metav1.Condition) bool {
 		return c.Status == metav1.ConditionTrue
 	case c.Reason == v1beta1.ReasonValid:
 		return false
-	case c.Reason == v1beta1.ReasonAltered:
-		return true // Every object is written, and one is stored otherwise.
+	case c.Reason == v1beta1.ReasonAltered, c.Reason == v1beta1.ReasonUndone:
+		return true // Every object is written, and one is stored otherwise, or made again.
 	case c.Reason == v1beta1.ReasonPrimaryUpstreamProviderDenies:
 		return true // The policy is valid, and no request gets through.
 	case c.Reason == v1beta1.ReasonRunnerEnforcesLess:

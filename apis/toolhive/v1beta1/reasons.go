@@ -160,7 +160,7 @@ const (
 	// webhook makes it do. On Applied=False where that binds a pod to another policy, process or address, and otherwise on Applied=True.
 	ReasonAltered = "Altered"
 	// ReasonUndone means that other clients undo again and again what Freehold writes, so that it waits before it writes the object again.
-	// On Applied=False.
+	// On Applied=False; and on Applied=True where they create again an object that Freehold deletes, since it is not wanted any more.
 	ReasonUndone = "Undone"
 	// ReasonForbidden means that authorization, a quota or an admission policy refuses a write. On Applied=False.
 	ReasonForbidden = "Forbidden"

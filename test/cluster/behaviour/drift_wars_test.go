@@ -109,3 +109,48 @@ func TestARemoverIsNotFoughtAtFullSpeed(t *testing.T) {
 		})
 	}
 }
+
+// TestAReplicatorIsNotFoughtAtFullSpeed has another client that creates an unwanted child as soon as Freehold has deleted it.
+func TestAReplicatorIsNotFoughtAtFullSpeed(t *testing.T) {
+	t.Parallel()
+	ns := env.Namespace(t)
+	ns.Operate(t)
+	ns.Create(t, harness.HTTPServer("web"))
+	ns.AwaitStatus(t, "web", harness.Fine...)
+	ns.AwaitSettled(t, "web")
+	stray := ns.MustObject(t, harness.RunConfig, "web").DeepCopy()
+	stray.SetName("web-runconfig-0123456789abcdef")
+	stray.SetUID("")
+	stray.SetResourceVersion("")
+	stray.SetManagedFields(nil)
+	began := ns.Mark(t)
+	ctx, cancel := context.WithTimeout(t.Context(), warLasts)
+	defer cancel()
+	created := 0
+	for ctx.Err() == nil {
+		_, err := ns.Objects(harness.RunConfig).Create(ctx, stray, metav1.CreateOptions{FieldManager: "replicator"})
+		switch {
+		case err == nil:
+			created++
+		case !apierrors.IsAlreadyExists(err) && ctx.Err() == nil:
+			t.Fatal(err)
+		}
+	}
+	deleted := 0
+	for _, e := range ns.Writes(t, began) {
+		if e.Verb == "delete" && e.Name == stray.GetName() {
+			deleted++
+		}
+	}
+	t.Logf("created %d times, deleted %d times", created, deleted)
+	if deleted < 2 || deleted > mostRestores || created > mostRestores+1 {
+		t.Errorf("within %s it was created %d times and deleted %d times", warLasts, created, deleted)
+	}
+	ns.AwaitStatus(t, "web", harness.Fine[0], harness.Expectation{
+		Condition: v1beta1.ConditionApplied, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonUndone, Message: []string{stray.GetName()},
+	})
+	ns.AwaitStatus(t, "web", harness.Fine...)
+	if _, err := ns.Objects(harness.RunConfig).Get(t.Context(), stray.GetName(), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("it is still there: %v", err)
+	}
+}

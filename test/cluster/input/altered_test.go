@@ -6,6 +6,7 @@ package input
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -126,6 +127,41 @@ func TestWhatAdmissionStoresOtherwiseIsNamedAndHeals(t *testing.T) {
 			s.AwaitStatus(t, "web", harness.Fine...)
 			if got := fmt.Sprint(harness.ValueAt(s.MustObject(t, of.component, "web").Object, strings.TrimSuffix(of.path, "[0]"))); !strings.Contains(got, of.sent) {
 				t.Errorf("%s is %s, not %s", of.path, got, of.sent)
+			}
+		})
+	}
+}
+
+// TestRemovedManagedFieldsLeaveNoConflict has a policy that removes managedFields from what is written, as some webhooks do. The API server
+// then refuses changes as conflicts with a manager that does not exist. Once the policy has ended, everything is written.
+func TestRemovedManagedFieldsLeaveNoConflict(t *testing.T) {
+	t.Parallel()
+	for name, kind := range map[string]admissionregistrationv1.Rule{
+		"of a Service":     {APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"services"}},
+		"of the MCPServer": {APIGroups: []string{v1beta1.SchemeGroupVersion.Group}, APIVersions: []string{"*"}, Resources: []string{"mcpservers", "mcpservers/status"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, env)
+			lift := s.Mutate(t, kind, "has(object.metadata.managedFields)", `[JSONPatch{op: "remove", path: "/metadata/managedFields"}]`)
+			s.Operate(t)
+			created := s.Mark(t)
+			s.Create(t, harness.HTTPServer("web"))
+			s.AwaitWrites(t, created, "the proxy", func(events []*audit.Event) bool {
+				return harness.CountWrites("web", events)[string(harness.Proxy)] > 0
+			})
+			s.Edit(t, "web", func(server *v1beta1.MCPServer) { server.Spec.ProxyPort = 9090 })
+			if name == "of a Service" {
+				s.AwaitStatus(t, "web", harness.Expectation{
+					Condition: v1beta1.ConditionApplied, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonAltered, Message: []string{"managedFields"},
+				})
+			} else {
+				s.AwaitRest(t, func(e *audit.Event) bool { return e.Code != http.StatusConflict && e.Resource != "mcpservers" })
+			}
+			lift()
+			s.AwaitStatus(t, "web", harness.Fine...)
+			if port := fmt.Sprint(harness.ValueAt(s.MustObject(t, harness.ProxyService, "web").Object, ".spec.ports")); !strings.Contains(port, "9090") {
+				t.Errorf("the Service has the ports %s", port)
 			}
 		})
 	}
