@@ -169,6 +169,34 @@ type Policy struct {
 	Outcome string
 }
 
+// undoneWait is how soon a write that other clients undo is made again.
+type undoneWait struct {
+	// atOnce is how often that is without a wait, and first is the wait after that. Each further one is twice as long, up to
+	// LongestWait.
+	atOnce int
+	first  time.Duration
+}
+
+// With usualWait a write is made at most ten times in the first minute. podsWait is for objects with a template of pods, which each write may
+// replace: seven times in ten minutes.
+var usualWait, podsWait = undoneWait{6, 2 * time.Second}, undoneWait{3, time.Minute}
+
+// left returns how long it is before the write may be made again, and what is remembered if it is made again. What was undone long ago does
+// not count.
+func (u *undone) left(waits undoneWait, now time.Time) (left time.Duration, next *undone) {
+	if u == nil {
+		return 0, &undone{1, now}
+	}
+	wait := time.Duration(0)
+	if over := u.times - waits.atOnce; over >= 0 {
+		wait = min(waits.first<<min(over, 10), LongestWait)
+	}
+	if now.After(u.last.Add(wait + LongestWait)) {
+		return 0, &undone{1, now}
+	}
+	return max(0, u.last.Add(wait).Sub(now)), &undone{u.times + 1, now}
+}
+
 // shortestWait is the first wait where the reason of a refusal may be over in a moment.
 const shortestWait = 200 * time.Millisecond
 
@@ -209,6 +237,8 @@ type Refusal struct {
 	Reason string
 	// Cause is the API server's answer; nil if the package itself refused the write.
 	Cause error
+	// Twin reports that what ClassUndone is about was undone under the writer's own name, as by a second operator.
+	Twin bool
 	// Repeated reports that the write was refused before, waited, and was refused again, see Policy.ToldFrom.
 	Repeated bool
 }

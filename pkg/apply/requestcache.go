@@ -77,34 +77,6 @@ type undone struct {
 	last  time.Time
 }
 
-// undoneWait is how soon a write that other clients undo is made again.
-type undoneWait struct {
-	// atOnce is how often that is without a wait, and first is the wait after that. Each further one is twice as long, up to
-	// LongestWait.
-	atOnce int
-	first  time.Duration
-}
-
-// With usualWait a write is made at most ten times in the first minute. podsWait is for objects with a template of pods, which each write may
-// replace: seven times in ten minutes.
-var usualWait, podsWait = undoneWait{6, 2 * time.Second}, undoneWait{3, time.Minute}
-
-// left returns how long it is before the write may be made again, and what is remembered if it is made again. What was undone long ago does
-// not count.
-func (u *undone) left(waits undoneWait, now time.Time) (left time.Duration, next *undone) {
-	if u == nil {
-		return 0, &undone{1, now}
-	}
-	wait := time.Duration(0)
-	if over := u.times - waits.atOnce; over >= 0 {
-		wait = min(waits.first<<min(over, 10), LongestWait)
-	}
-	if now.After(u.last.Add(wait + LongestWait)) {
-		return 0, &undone{1, now}
-	}
-	return max(0, u.last.Add(wait).Sub(now)), &undone{u.times + 1, now}
-}
-
 // refusalEntry is a refusal that is remembered, and how long it stands.
 type refusalEntry struct {
 	err error
@@ -349,14 +321,24 @@ func (w *writer[L, A]) pace(a *attempt[L, A]) error {
 		return nil
 	}
 	left, next := a.last.undone.left(w.target.undoneWait(), now)
-	if left > 0 {
-		return &Refusal{
-			Class: ClassUndone, Writer: w.manager.Name, Object: a.Object,
-			Reason: "other clients undo again and again what Freehold writes, so it waits before it writes that again",
-		}
+	if left == 0 {
+		a.undone = next
+		return nil
 	}
-	a.undone = next
-	return nil
+	refusal := &Refusal{
+		Class: ClassUndone, Writer: w.manager.Name, Object: a.Object,
+		Reason: "other clients undo again and again what Freehold writes, so it waits before it writes that again",
+	}
+	if !a.whole {
+		return refusal
+	}
+	_, wanted, err := w.typedIntent(a.want)
+	owned, unread := ownership.Fields(ownership.ApplyEntry(a.live, w.manager.Name, w.manager.Subresource))
+	if refusal.Twin = err == nil && unread == nil && wanted.Difference(ownership.Unowned()).Difference(owned).Empty(); refusal.Twin {
+		refusal.Reason = "another process writes other values again and again under the field manager " + w.manager.Name + ", as a second operator " +
+			"with other settings does, so Freehold waits before it writes its own again"
+	}
+	return refusal
 }
 
 // done ends an attempt at an intent that the object matches already.

@@ -5,8 +5,10 @@ package apply_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,7 +36,7 @@ var wars = map[string]func(c *cached){
 }
 
 // fight undoes each write as soon as it is made, for a while, and returns when the writer has made it again.
-func (c *cached) fight(undo func(c *cached), lasting time.Duration) (made []time.Duration) {
+func (c *cached) fight(undo func(c *cached), twin bool, lasting time.Duration) (made []time.Duration) {
 	c.t.Helper()
 	began := c.clock.Now()
 	for c.clock.Now().Sub(began) < lasting {
@@ -48,6 +50,8 @@ func (c *cached) fight(undo func(c *cached), lasting time.Duration) (made []time
 		case out.Err == nil && out.Wrote():
 			made = append(made, c.clock.Now().Sub(began))
 			c.keep()
+		case c.isTwin(out.Err) != twin:
+			c.t.Fatalf("by a twin: %t, want %t: %v", !twin, twin, out.Err)
 		case apply.ClassOf(out.Err) != apply.ClassUndone || out.RetryAfter <= 0 || out.Problem() == "":
 			c.t.Fatalf("%s with error %v, again after %s", out.Action, out.Err, out.RetryAfter)
 		default:
@@ -67,12 +71,17 @@ func (c *cached) fight(undo func(c *cached), lasting time.Duration) (made []time
 	return made
 }
 
+func (*cached) isTwin(err error) bool {
+	refusal, ok := errors.AsType[*apply.Refusal](err)
+	return ok && refusal.Twin
+}
+
 func TestAWriteThatOthersUndoIsMadeAgainAfterWaitsThatGrow(t *testing.T) {
 	for name, undo := range wars {
 		t.Run(name, func(t *testing.T) {
 			c := managing(t)
 			c.settled(c.pass(web("a:1"), nil), apply.ActionNone)
-			made := c.fight(undo, time.Hour)
+			made := c.fight(undo, strings.HasPrefix(name, "a twin"), time.Hour)
 			// Six times at once, then after 2, 4 and 8 seconds and so on.
 			for i, want := range []int{0, 0, 0, 0, 0, 0, 2, 6, 14, 30, 62, 126, 254, 510, 1022} {
 				if made[i] != time.Duration(want)*time.Second {
@@ -106,7 +115,7 @@ func TestATemplateThatOthersUndoIsWrittenAFewTimesInTenMinutes(t *testing.T) {
 	c := &cached{store: created(t, content, func(to *target) { stamped(to); to.RollsPods = true }, web("a:1"))}
 	c.restart()
 	c.settled(c.pass(web("a:1"), nil), apply.ActionNone)
-	made := c.fight(wars["a field of the template is removed"], 10*time.Minute)
+	made := c.fight(wars["a field of the template is removed"], false, 10*time.Minute)
 	want := []time.Duration{0, 0, 0, time.Minute, 3 * time.Minute, 7 * time.Minute}
 	if diff := cmp.Diff(want, made); diff != "" {
 		t.Errorf("it was made again (-want +got):\n%s", diff)

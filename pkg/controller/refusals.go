@@ -106,6 +106,9 @@ func refusals(v *observed.Snapshot, refused []error) (found, delays []status.Fin
 		if conflict, ok := errors.AsType[*apply.ConflictError](err); ok {
 			f.Message = describe(v, conflict)
 		}
+		if refusal.Twin {
+			f.Reason = v1beta1.ReasonSecondOperator
+		}
 		if refusal.Class == apply.ClassUndone {
 			f.Message += ". To find these clients: " + show(refusal.Object, "yaml", "--show-managed-fields")
 			if refusal.Writer == "" {

@@ -162,6 +162,9 @@ const (
 	// ReasonUndone means that other clients undo again and again what Freehold writes, so that it waits before it writes the object again.
 	// On Applied=False; and on Applied=True where they create again an object that Freehold deletes, since it is not wanted any more.
 	ReasonUndone = "Undone"
+	// ReasonSecondOperator means the same, and that another process writes the object under Freehold's field managers, as a second operator
+	// with other settings does. On Applied=False.
+	ReasonSecondOperator = "SecondOperator"
 	// ReasonForbidden means that authorization, a quota or an admission policy refuses a write. On Applied=False.
 	ReasonForbidden = "Forbidden"
 	// ReasonNewerSource means that an object was written from a newer generation of the MCPServer, or a newer state of an

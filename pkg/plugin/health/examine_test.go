@@ -226,7 +226,7 @@ func TestACheckWithoutARightIsNotTakenForHealthy(t *testing.T) {
 		{[]string{"get validatingadmissionpolicies"}, []string{"policies"}, `get resource "validatingadmissionpolicies"`},
 		{[]string{"get validatingadmissionpolicybindings"}, []string{"policies"}, `get resource "validatingadmissionpolicybindings"`},
 		{[]string{"list mcpgroups"}, []string{"crds"}, `list resource "mcpgroups" in API group "toolhive.stacklok.dev"` + at},
-		{[]string{"list mcpservers"}, []string{"crds", "images", "names"}, `list resource "mcpservers" in API group "toolhive.stacklok.dev"` + at},
+		{[]string{"list mcpservers"}, []string{"crds", "operators", "images", "names"}, `list resource "mcpservers" in API group "toolhive.stacklok.dev"` + at},
 	} {
 		w := newWorld(t)
 		w.mayNot = test.mayNot

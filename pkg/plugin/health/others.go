@@ -9,8 +9,10 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 )
 
@@ -51,7 +53,16 @@ func (e *examination) operators(c *Check) error {
 	if known {
 		e.unattended(c, looked)
 	}
-	return nil
+	servers, err := e.servers()
+	for _, server := range servers {
+		if applied := problem(server.Status.Conditions, v1beta1.ConditionApplied, metav1.ConditionFalse); applied != nil && applied.Reason == v1beta1.ReasonSecondOperator {
+			c.find(Finding{
+				Severity: Error, Reason: FoundTwoOperators, Object: "mcpserver/" + server.Name, Namespace: server.Namespace, Message: applied.Message,
+				Do: "Stop the other operator. If none is listed here, it is a process without a Lease outside of the cluster: the API server's audit log names its user.",
+			})
+		}
+	}
+	return err
 }
 
 // unattended looks for MCPServers, in the namespaces of our operator, that no operator looks after: nothing becomes of these, and

@@ -154,3 +154,25 @@ func TestAReplicatorIsNotFoughtAtFullSpeed(t *testing.T) {
 		t.Errorf("it is still there: %v", err)
 	}
 }
+
+// TestTwoOperatorsWithOtherSettingsDoNotRollTheProxyOutAgainAndAgain runs two operators, neither of which knows of the other, with two images of
+// the proxyrunner. Both tell of the other.
+func TestTwoOperatorsWithOtherSettingsDoNotRollTheProxyOutAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	ns := env.Namespace(t)
+	ns.Operate(t)
+	ns.Create(t, harness.HTTPServer("web"))
+	ns.AwaitStatus(t, "web", harness.Fine...)
+	ns.AwaitSettled(t, "web")
+	before, began := ns.MustObject(t, harness.Proxy, "web").GetGeneration(), ns.Mark(t)
+	ns.Operate(t, "--runner-image=example.com/runner:other")
+	ns.AwaitStatus(t, "web", harness.Expectation{
+		Condition: v1beta1.ConditionApplied, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonSecondOperator, Message: []string{"deployment.apps/web", "freehold-proxy"},
+	})
+	// Each of the two has written a few times.
+	const most = 2 * 4
+	writes := harness.CountWrites("web", ns.Writes(t, began))[string(harness.Proxy)]
+	if rolled := ns.MustObject(t, harness.Proxy, "web").GetGeneration() - before; rolled > most || writes > most {
+		t.Errorf("the proxy was written %d times, and rolled out %d times", writes, rolled)
+	}
+}
