@@ -71,32 +71,41 @@ func TestARemoverIsNotFoughtAtFullSpeed(t *testing.T) {
 
 			ctx, cancel := context.WithTimeout(t.Context(), warLasts)
 			defer cancel()
-			removed := 0
-			for ctx.Err() == nil {
-				done, err := r.remove(ctx, ns, object)
+			removed, ended := 0, make(chan error, 1)
+			go func() {
+				for {
+					done, err := r.remove(ctx, ns, object)
+					if err != nil || ctx.Err() != nil {
+						ended <- err
+						return
+					}
+					if done {
+						removed++
+					}
+				}
+			}()
+			undone := harness.Expectation{Condition: v1beta1.ConditionApplied, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonUndone, Message: []string{object}}
+			ns.AwaitStatus(t, "web", undone)
+			harness.Eventually(t, "an event about it", func(ctx context.Context) error {
+				warnings, err := ns.Warnings(ctx)
 				if err != nil {
-					t.Fatal(err)
+					return err
 				}
-				if done {
-					removed++
+				for _, event := range warnings["web"] {
+					if event.Reason == v1beta1.ReasonUndone && strings.Contains(event.Note, object) {
+						return nil
+					}
 				}
+				return fmt.Errorf("there are %v", warnings["web"])
+			})
+			if err := <-ended; err != nil {
+				t.Fatal(err)
 			}
 			writes := harness.CountWrites("web", ns.Writes(t, began))[string(r.component)]
 			t.Logf("removed %d times, written %d times", removed, writes)
 			if writes < 2 || writes > mostRestores || removed > mostRestores {
 				t.Errorf("within %s it was removed %d times and written %d times", warLasts, removed, writes)
 			}
-			undone := harness.Expectation{Condition: v1beta1.ConditionApplied, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonUndone, Message: []string{object}}
-			ns.AwaitStatus(t, "web", undone)
-			harness.Eventually(t, "an event about it", func(ctx context.Context) error {
-				warnings, err := ns.Warnings(ctx)
-				for _, event := range warnings["web"] {
-					if event.Reason == v1beta1.ReasonUndone && strings.Contains(event.Note, object) {
-						return nil
-					}
-				}
-				return fmt.Errorf("there are %v: %w", warnings["web"], err)
-			})
 
 			// Others go on, and what is new is written at once.
 			edited := ns.Mark(t)
@@ -126,15 +135,27 @@ func TestAReplicatorIsNotFoughtAtFullSpeed(t *testing.T) {
 	began := ns.Mark(t)
 	ctx, cancel := context.WithTimeout(t.Context(), warLasts)
 	defer cancel()
-	created := 0
-	for ctx.Err() == nil {
-		_, err := ns.Objects(harness.RunConfig).Create(ctx, stray, metav1.CreateOptions{FieldManager: "replicator"})
-		switch {
-		case err == nil:
-			created++
-		case !apierrors.IsAlreadyExists(err) && ctx.Err() == nil:
-			t.Fatal(err)
+	created, ended := 0, make(chan error, 1)
+	go func() {
+		for {
+			_, err := ns.Objects(harness.RunConfig).Create(ctx, stray, metav1.CreateOptions{FieldManager: "replicator"})
+			switch {
+			case ctx.Err() != nil:
+				ended <- nil
+				return
+			case err == nil:
+				created++
+			case !apierrors.IsAlreadyExists(err):
+				ended <- err
+				return
+			}
 		}
+	}()
+	ns.AwaitStatus(t, "web", harness.Fine[0], harness.Expectation{
+		Condition: v1beta1.ConditionApplied, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonUndone, Message: []string{stray.GetName()},
+	})
+	if err := <-ended; err != nil {
+		t.Fatal(err)
 	}
 	deleted := 0
 	for _, e := range ns.Writes(t, began) {
@@ -146,9 +167,6 @@ func TestAReplicatorIsNotFoughtAtFullSpeed(t *testing.T) {
 	if deleted < 2 || deleted > mostRestores || created > mostRestores+1 {
 		t.Errorf("within %s it was created %d times and deleted %d times", warLasts, created, deleted)
 	}
-	ns.AwaitStatus(t, "web", harness.Fine[0], harness.Expectation{
-		Condition: v1beta1.ConditionApplied, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonUndone, Message: []string{stray.GetName()},
-	})
 	ns.AwaitStatus(t, "web", harness.Fine...)
 	if _, err := ns.Objects(harness.RunConfig).Get(t.Context(), stray.GetName(), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("it is still there: %v", err)
