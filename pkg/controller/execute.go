@@ -140,6 +140,7 @@ func (x *executor) record(out apply.Outcome) apply.Outcome {
 	if server, ok := out.Live.(*v1beta1.MCPServer); ok && out.Wrote() {
 		p.Written = server
 	} else if out.Wrote() {
+		p.wrote = true
 		p.Children[out.Object] = x.caches.Reducer.Reduce(out.Object, out.Live, p.Children[out.Object])
 		x.keep(out.Object, p.Children[out.Object])
 	}

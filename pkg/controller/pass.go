@@ -81,8 +81,9 @@ type results struct {
 	held      int
 	// attempted are the parts of objects that the pass has tried to write.
 	attempted sets.Set[claimKey]
-	// made is set when an object was made, or is still to be made.
-	made bool
+	// made is set when an object was made, or is still to be made. wrote is set when a child was written: admission may have changed
+	// what another writer of it had found in place, which the next pass sees.
+	made, wrote bool
 	// discovered reports that the pass has found an object that no informer shows. The next one, which begins at once, knows it.
 	discovered bool
 	// wake is when to look again in any case; 0 for not.

@@ -68,7 +68,7 @@ func hasSettled(p *pass) bool {
 	_, _, restarts := render.ImmediateRestart(p.Server)
 	asked := func(key string) bool { return p.Server.Annotations[key] != "" }
 	passes := func(refusal error) bool { return apply.ClassOf(refusal) != apply.ClassConflict }
-	return !restarts && !p.blocked && !p.discovered && !slices.ContainsFunc(p.refused, passes) && p.held == 0 && len(p.capped)+len(p.altered) == 0 && len(p.forged)+len(p.confirmed) == 0 &&
+	return !restarts && !p.blocked && !p.discovered && !p.wrote && !slices.ContainsFunc(p.refused, passes) && p.held == 0 && len(p.capped)+len(p.altered) == 0 && len(p.forged)+len(p.confirmed) == 0 &&
 		p.takeover.isIdle() && (p.Deployment() != nil || !findsBackend(p)) &&
 		!slices.ContainsFunc([]string{v1beta1.AnnotationTake, v1beta1.AnnotationTakeRecord, v1beta1.AnnotationYield}, asked) &&
 		!slices.ContainsFunc(unwanted, func(ref apply.ObjectRef) bool { return p.Object(ref) != nil })

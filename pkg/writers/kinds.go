@@ -149,7 +149,8 @@ func child[C typedClient[L, A], L metav1.Object, A apply.Configuration[A]](
 	}
 	object := target(c, kind.WithVersion(row.Version), "", client)
 	object.Keep, object.Source, object.References = keep, v1beta1.AnnotationSource, v1beta1.AnnotationReferences
-	object.RollsPods = keep != nil // Of a workload, values of its template are kept.
+	// Of a workload, values of its template are kept. A template names the UIDs of ConfigMaps.
+	object.RollsPods = keep != nil || kind == managers.ConfigMap
 	object.Unions = func(config A, live L) []apply.Union { return unions(config, live) }
 	c.errs = append(c.errs, add(c.Writers, c.registry, kind, "", object))
 }
