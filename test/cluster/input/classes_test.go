@@ -224,6 +224,30 @@ func TestClassesOfRefusals(t *testing.T) {
 		}
 		reached[test.want] = true
 	}
+	// Whenever the Deployment is written, somebody takes a label away.
+	l.spoil, l.path, l.core = nil, "", env.Core
+	applier, ref := apply.NewApplier(nil), apply.ObjectRef{Kind: managers.Deployment, NamespacedName: types.NamespacedName{Namespace: l.Name, Name: "undone"}}
+	for range 100 {
+		found, err := l.core.AppsV1().Deployments(l.Name).Get(t.Context(), ref.Name, metav1.GetOptions{})
+		req := apply.Request{Object: ref, Config: l.config("undone", "a:1").WithLabels(map[string]string{"ours": "true"}), Source: source}
+		if err == nil {
+			req.Live = found
+		}
+		out := applier.Sync(t.Context(), writer, req)
+		if reached[apply.ClassOf(out.Err)] = true; apply.ClassOf(out.Err) == apply.ClassUndone {
+			break
+		}
+		if apply.ClassOf(out.Err) == apply.ClassMoved {
+			continue // The controller of Deployments was faster.
+		}
+		if out.Err != nil {
+			t.Fatal(out.Err)
+		}
+		if _, err := l.core.AppsV1().Deployments(l.Name).Patch(t.Context(), ref.Name, types.JSONPatchType,
+			[]byte(`[{"op":"remove","path":"/metadata/labels/ours"}]`), metav1.PatchOptions{FieldManager: "remover"}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, class := range apply.Classes() {
 		if !reached[class] {
 			t.Errorf("%s has no row", class)
