@@ -18,6 +18,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
@@ -196,15 +198,14 @@ func (w *writer[L, A]) alteration(a *attempt[L, A]) error {
 	if err != nil {
 		return w.terminal(a, err)
 	}
-	_, fields, err := w.typed(sent)
-	if err != nil {
-		return w.terminal(a, err)
-	}
 	stored, err := decoded(a.live)
 	if err != nil {
 		return w.terminal(a, err)
 	}
-	altered := AlteredFields(fields, sent.Object, stored.Object)
+	altered, err := AlteredFields(w.target.Schema, sent, stored)
+	if err != nil {
+		return w.terminal(a, err)
+	}
 	if len(altered) == 0 {
 		return nil // The object is as it was sent, and what the writer owns of it cannot be told.
 	}
@@ -216,15 +217,23 @@ func (w *writer[L, A]) alteration(a *attempt[L, A]) error {
 }
 
 // AlteredFields returns those fields of a configuration that was sent that the stored object has with other values, in the order of their
-// paths. Both are decoded from JSON.
-func AlteredFields(fields *fieldpath.Set, sent, stored map[string]any) (altered []AlteredField) {
+// paths. It fails if the configuration does not fit the schema.
+func AlteredFields(schema managedfields.TypeConverter, sent, stored *unstructured.Unstructured) (altered []AlteredField, err error) {
+	typed, err := schema.ObjectToTyped(sent)
+	if err != nil {
+		return nil, err
+	}
+	fields, err := typed.ToFieldSet()
+	if err != nil {
+		return nil, err
+	}
 	fields.Difference(ownership.Unowned()).Leaves().Iterate(func(path fieldpath.Path) {
-		field := AlteredField{path.String(), ownership.ValueAt(sent, path), ownership.ValueAt(stored, path)}
+		field := AlteredField{path.String(), ownership.ValueAt(sent.Object, path), ownership.ValueAt(stored.Object, path)}
 		if !reflect.DeepEqual(field.Sent, field.Stored) {
 			altered = append(altered, field.within())
 		}
 	})
-	return altered
+	return altered, nil
 }
 
 // String says what was sent and what is stored, in one line.

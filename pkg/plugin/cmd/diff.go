@@ -182,15 +182,11 @@ func (o *diffOptions) after(intent *desired.Intent) (*unstructured.Unstructured,
 	case err != nil:
 		return nil, fmt.Errorf("the dry run of %s as %s was refused: %w", intent.Object, intent.Writer, err)
 	}
-	typed, err := writers.Schema().ObjectToTyped(&unstructured.Unstructured{Object: trial})
+	altered, err := apply.AlteredFields(writers.Schema(), &unstructured.Unstructured{Object: trial}, after)
 	if err != nil {
 		return nil, err
 	}
-	fields, err := typed.ToFieldSet()
-	if err != nil {
-		return nil, err
-	}
-	for _, field := range apply.AlteredFields(fields, trial, after.Object) {
+	for _, field := range altered {
 		o.found = true
 		o.warn("%s: in the dry run as %s, %s: a mutating admission policy or webhook changes it", intent.Object, intent.Writer, field)
 	}
