@@ -54,6 +54,17 @@ func (r remover) remove(ctx context.Context, ns *harness.Namespace, name string)
 	return err == nil, err
 }
 
+// settledServer makes the MCPServer web in a namespace of its own, and waits until its operator has nothing left to do.
+func settledServer(t *testing.T) *harness.Namespace {
+	t.Helper()
+	ns := env.Namespace(t)
+	ns.Operate(t)
+	ns.Create(t, harness.HTTPServer("web"))
+	ns.AwaitStatus(t, "web", harness.Fine...)
+	ns.AwaitSettled(t, "web")
+	return ns
+}
+
 // TestARemoverIsNotFoughtAtFullSpeed has another client that takes something away as soon as Freehold has put it back. Freehold makes the
 // write again a few times, then it waits, and says so. An edit does not wait.
 func TestARemoverIsNotFoughtAtFullSpeed(t *testing.T) {
@@ -61,11 +72,7 @@ func TestARemoverIsNotFoughtAtFullSpeed(t *testing.T) {
 	for name, r := range removers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ns := env.Namespace(t)
-			ns.Operate(t)
-			ns.Create(t, harness.HTTPServer("web"))
-			ns.AwaitStatus(t, "web", harness.Fine...)
-			ns.AwaitSettled(t, "web")
+			ns := settledServer(t)
 			object := ns.MustObject(t, r.component, "web").GetName()
 			began := ns.Mark(t)
 
@@ -122,11 +129,7 @@ func TestARemoverIsNotFoughtAtFullSpeed(t *testing.T) {
 // TestAReplicatorIsNotFoughtAtFullSpeed has another client that creates an unwanted child as soon as Freehold has deleted it.
 func TestAReplicatorIsNotFoughtAtFullSpeed(t *testing.T) {
 	t.Parallel()
-	ns := env.Namespace(t)
-	ns.Operate(t)
-	ns.Create(t, harness.HTTPServer("web"))
-	ns.AwaitStatus(t, "web", harness.Fine...)
-	ns.AwaitSettled(t, "web")
+	ns := settledServer(t)
 	stray := ns.MustObject(t, harness.RunConfig, "web").DeepCopy()
 	stray.SetName("web-runconfig-0123456789abcdef")
 	stray.SetUID("")
@@ -177,11 +180,7 @@ func TestAReplicatorIsNotFoughtAtFullSpeed(t *testing.T) {
 // the proxyrunner. Both tell of the other.
 func TestTwoOperatorsWithOtherSettingsDoNotRollTheProxyOutAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	ns := env.Namespace(t)
-	ns.Operate(t)
-	ns.Create(t, harness.HTTPServer("web"))
-	ns.AwaitStatus(t, "web", harness.Fine...)
-	ns.AwaitSettled(t, "web")
+	ns := settledServer(t)
 	before, began := ns.MustObject(t, harness.Proxy, "web").GetGeneration(), ns.Mark(t)
 	ns.Operate(t, "--runner-image=example.com/runner:other")
 	ns.AwaitStatus(t, "web", harness.Expectation{
