@@ -308,13 +308,13 @@ func (x *executor) readUnlabelled(ref apply.ObjectRef) (found *observed.Child, e
 	return found, nil
 }
 
-// reveal reads each name of a child that no informer shows, once: an object that ToolHive made without labels is to be taken
-// over like the rest, and a child that has lost its label is to be deleted with its MCPServer. It refuses to write an object that cannot
-// be read, and reports whether all were read.
-func (x *executor) reveal() bool {
+// reveal reads each of the names of children that no informer shows, once. A write that was tried would have told of what there is. It
+// refuses to write an object that cannot be read, and reports whether all were read and nothing was found. The next pass, which begins at once
+// if something was, decides on it.
+func (x *executor) reveal(places ...apply.ObjectRef) (nothing bool) {
 	state, p := x.pass.state, x.pass
-	for _, ref := range state.places(p.Key) {
-		if known := state.unlabelled[ref]; p.Children[ref] != nil || known != nil && known.absent {
+	for _, ref := range places {
+		if known := state.unlabelled[ref]; p.Children[ref] != nil || known != nil && (known.absent || known.object != nil) || p.attempted.Has(claimKey{takeover.MainWriter(ref), ref}) {
 			continue
 		}
 		found, err := x.readUnlabelled(ref)
@@ -325,10 +325,11 @@ func (x *executor) reveal() bool {
 		case found == nil:
 			state.unlabelled.note(ref).absent = true
 		default:
-			p.Add(ref, found)
+			p.discovered = true
+			x.wakeIn(time.Millisecond)
 		}
 	}
-	return true
+	return !p.discovered
 }
 
 // keep remembers an object that no informer shows, and forgets one that an informer shows or will show.

@@ -88,11 +88,12 @@ func intentOf(server *v1beta1.MCPServer) uint64 {
 // failure of a proxy pod for want of a backend: how often the runner had been started again by then.
 type failure int32
 
-// unlabelledObjects are the objects that have the name of a child and that no informer shows, because they lack the label that it
-// selects by: an object in a child's way, an object that ToolHive has made without labels, and a child that has lost its label. At
-// takeover and deletion Freehold looks for such objects; otherwise it finds one when the creation of the child is refused. No
-// event reports a change of such an object, so Freehold reads it again after waits that grow, until an informer shows it or it is gone. An
-// edit of the MCPServer ends a wait: a user who has removed what was in the way edits the MCPServer to have Freehold look.
+// unlabelledObjects are the objects that have the name of a child and that no informer shows, because they lack the label that it selects
+// by: an object in a child's way, an object that ToolHive has made without labels, and a child that has lost its label. At takeover and
+// deletion, and for a workload that is not to be written, Freehold looks for such objects; otherwise it finds one when the creation of the
+// child is refused. No event reports a change of such an object, so Freehold reads it again after waits that grow, until an informer shows
+// it or it is gone. An edit of the MCPServer ends a wait: a user who has removed what was in the way edits the MCPServer to have Freehold
+// look.
 type unlabelledObjects map[apply.ObjectRef]*unlabelledObject
 
 // unlabelledObject is what is known of a name without an informer.

@@ -51,8 +51,9 @@ func finalize(p *pass, do *executor) {
 	if do.config.Takeover == TakeoverOff && takeover.Held(p.Server, "") && !managers.Owns(p.Server, managers.Finalizer, "") {
 		return // ToolHive's operator finalizes it.
 	}
-	if !do.reveal() {
-		return // Which children are left has to be known first.
+	// A child that has lost its label is to be deleted, too. Which children are left has to be known first.
+	if !do.reveal(p.state.places(p.Key)...) {
+		return
 	}
 	deletion := decideDeletion(p.Snapshot, p.state.proved)
 	for i, ref := range deletion.doomed {

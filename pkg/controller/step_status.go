@@ -31,10 +31,15 @@ func observe(p *pass, do *executor) bool {
 		return false
 	}
 	o := &p.observation
+	o.Withheld = p.blocked || p.unwritten.HasAny(p.DeploymentRef(), p.StatefulSetRef())
+	if o.Withheld || len(o.Invalid)+len(o.Held) > 0 {
+		if do.reveal(p.DeploymentRef(), p.StatefulSetRef()); p.discovered {
+			return false
+		}
+	}
 	for i := range o.Held {
 		o.Held[i].Message += " " + enforced(p.Snapshot)
 	}
-	o.Withheld = p.blocked || p.unwritten.HasAny(p.DeploymentRef(), p.StatefulSetRef())
 	o.HashesUnused = p.Deployment() != nil && (p.blocked || len(o.Held) > 0 || p.unwritten.Has(p.DeploymentRef()))
 	o.Server, o.Deployment, o.StatefulSet, o.ProxyPods = p.Server, p.Deployment(), p.StatefulSet(), p.ProxyPods()
 	o.NoService = !p.HasService()

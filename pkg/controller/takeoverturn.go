@@ -120,14 +120,11 @@ func beginTakeover(p *pass, do *executor) bool {
 			do.events(events)
 		}
 	}
-	if admission == takesOver {
-		if !do.reveal() {
-			if !slices.ContainsFunc(p.refused, isReported) {
-				return false // The refusal should be over in a moment.
-			}
-			p.blocked = true // What ToolHive has made without labels would not be taken over. The condition says what cannot be read.
+	if admission == takesOver && !do.reveal(p.state.places(p.Key)...) {
+		if !slices.ContainsFunc(p.refused, isReported) {
+			return false // The refusal should be over in a moment, or the next pass knows more.
 		}
-		p.takeover.survey()
+		p.blocked = true // What ToolHive has made without labels would not be taken over. The condition says what cannot be read.
 	}
 	return admission == goesOn || admission == takesOver
 }

@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -340,4 +342,49 @@ func TestAConflictBehindARefusalIsOneConflict(t *testing.T) {
 			t.Errorf("the conflict counts more than once: %s", message)
 		}
 	})
+}
+
+// While a reference cannot be used, or the spec is invalid, no write finds a proxy that has lost its label. The operator looks for it, and so
+// does one that starts then.
+func TestAProxyThatIsNotWrittenAndHasNoLabelIsFound(t *testing.T) {
+	unwritten := map[string]struct {
+		begin func(o *operating)
+		says  string
+	}{
+		"a reference that is gone": {
+			func(o *operating) { remove[*v1beta1.MCPOIDCConfig](o.apiServer, "corp") }, "The proxy keeps the configuration that it has",
+		},
+		"an invalid spec": {func(o *operating) { change(o.apiServer, "web", func(s *v1beta1.MCPServer) { s.Spec.Image = "" }) }, "spec.image"},
+	}
+	for name, test := range unwritten {
+		t.Run(name, func(t *testing.T) {
+			operate(t, []runtime.Object{authenticated("web"), issuer("https://idp.example.com")}, nil, func(t *testing.T, o *operating) {
+				o.becomeReady("web")
+				test.begin(o)
+				o.rest()
+				before := o.server("web").Status
+				if !strings.Contains(before.Message, test.says) || before.ReadyReplicas != 1 {
+					t.Errorf("the status is %+v", before)
+				}
+				expectSame := func(when string) {
+					t.Helper()
+					<-time.After(time.Hour)
+					o.rest()
+					o.expect(nil, when)
+					gets := slices.DeleteFunc(o.reads(), func(read string) bool { return !strings.HasPrefix(read, "get ") })
+					if len(gets) == 0 || len(gets) > 16 {
+						t.Errorf("%s: reads in an hour: %v", when, gets)
+					}
+					if diff := cmp.Diff(before, o.server("web").Status); diff != "" {
+						t.Errorf("%s: the status is another (-before +after):\n%s", when, diff)
+					}
+				}
+				o.took()
+				change(o.apiServer, "web", func(proxy *appsv1.Deployment) { proxy.Labels = nil })
+				expectSame("the label is gone")
+				o.restart(nil)
+				expectSame("another operator has started")
+			})
+		})
+	}
 }

@@ -78,13 +78,6 @@ func (c *Caches) Snapshot(server *v1beta1.MCPServer, now time.Time, places []app
 	return v
 }
 
-// Add adds a child that no informer shows.
-func (v *Snapshot) Add(ref apply.ObjectRef, found *Child) {
-	if v.Children[ref] = found; !slices.Contains(v.Refs, ref) {
-		v.Refs = append(v.Refs, ref) // A ConfigMap, whose name contains a hash of its content.
-	}
-}
-
 // Object returns an object as far as it is known: an MCPServer whole, a child as it is kept; nil when there is none.
 func (v *Snapshot) Object(ref apply.ObjectRef) metav1.Object {
 	if ref.Kind == managers.MCPServer {
