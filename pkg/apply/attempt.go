@@ -4,7 +4,6 @@
 package apply
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +53,7 @@ func (a *attempt[L, A]) object() uint64 { return identify(a.out.Live.GetUID()) }
 
 // refusedNow returns what is remembered of the attempt if it is refused now.
 func (w *writer[L, A]) refusedNow(a *attempt[L, A]) entry {
-	now := entry{intent: a.intent, undone: cmp.Or(a.undone, a.last.undone), refused: &refusalEntry{
+	now := entry{intent: a.intent, undone: a.last.undone, refused: &refusalEntry{
 		err: a.out.Err, asked: requestFlags{inherit: a.Inherit != nil, take: a.Take != nil, confirm: a.Confirm, unrecorded: a.unrecorded != nil},
 	}}
 	if live := a.out.Live; live != nil {

@@ -67,7 +67,7 @@ type entry struct {
 	kept  any
 	// refused is nil after a success.
 	refused *refusalEntry
-	// undone counts how often the write was made again because other clients had undone it; nil for never.
+	// undone counts how often the write was made again because other clients had undone it; nil for one that was not made.
 	undone *undone
 }
 
@@ -76,6 +76,9 @@ type undone struct {
 	times int
 	last  time.Time
 }
+
+// madeOnce is for a write that nobody has undone.
+var madeOnce = &undone{}
 
 // refusalEntry is a refusal that is remembered, and how long it stands.
 type refusalEntry struct {
@@ -314,10 +317,7 @@ func (w *writer[L, A]) pace(a *attempt[L, A]) error {
 		return nil
 	}
 	now, refused := a.requests.clock.Now(), a.last.refused
-	switch {
-	case refused == nil && a.last.object == 0: // It was not written yet.
-		return nil
-	case refused != nil && ClassOf(refused.err) != ClassUndone && (ClassOf(refused.err) != ClassAltered || refused.left(now) == 0):
+	if a.last.undone == nil || refused != nil && ClassOf(refused.err) == ClassAltered && refused.left(now) == 0 {
 		return nil
 	}
 	left, next := a.last.undone.left(w.target.undoneWait(), now)
@@ -353,7 +353,7 @@ func (w *writer[L, A]) done(a *attempt[L, A]) Outcome {
 
 // remember records that the object is as the intent wants it.
 func (w *writer[L, A]) remember(a *attempt[L, A]) {
-	what := entry{object: a.object(), intent: a.intent, claims: w.entryHash(a), owned: a.digest, undone: cmp.Or(a.undone, a.last.undone)}
+	what := entry{object: a.object(), intent: a.intent, claims: w.entryHash(a), owned: a.digest, undone: cmp.Or(a.undone, a.last.undone, madeOnce)}
 	if w.target.Keep != nil {
 		what.kept = w.target.Keep(a.want)
 	}

@@ -26,6 +26,17 @@ var wars = map[string]func(c *cached){
 		c.update("them", func(d *deployment) { d.Spec.Template.Labels = nil; d.Generation++ })
 	},
 	"the object is deleted": func(c *cached) { c.stored, c.state = nil, nil },
+	"a label is removed, and the object changes again while another request is made": func(c *cached) {
+		c.update("them", func(d *deployment) { delete(d.Labels, "app") })
+		c.keep()
+		earlier := c.live()
+		c.update("them", func(*deployment) {})
+		c.read = func() (metav1.Object, error) { return earlier, nil }
+		if out := c.pass(web("a:1"), func(req *apply.Request) { req.Confirm = true }); apply.ClassOf(out.Err) != apply.ClassMoved {
+			c.t.Fatalf("%s with error %v, want one that says that the object is another one", out.Action, out.Err)
+		}
+		c.read = nil
+	},
 	"the claim is removed":  func(c *cached) { c.stored.ManagedFields = nil },
 	"a twin writes something else under the same name": func(c *cached) {
 		twin := newStore(c.t, content, stamped)
@@ -47,7 +58,7 @@ func (c *cached) fight(undo func(c *cached), twin bool, lasting time.Duration) (
 		c.requests = nil
 		out := c.pass(web("a:1"), nil)
 		switch {
-		case out.Err == nil && out.Wrote():
+		case out.Err == nil && out.Wrote() && len(made) < 100:
 			made = append(made, c.clock.Now().Sub(began))
 			c.keep()
 		case c.isTwin(out.Err) != twin:
