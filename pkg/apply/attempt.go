@@ -4,6 +4,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,9 @@ func (w *writer[L, A]) refusedNow(a *attempt[L, A]) entry {
 	now := entry{intent: a.intent, undone: a.last.undone, refused: &refusalEntry{
 		err: a.out.Err, asked: requestFlags{inherit: a.Inherit != nil, take: a.Take != nil, confirm: a.Confirm, unrecorded: a.unrecorded != nil},
 	}}
+	if ClassOf(a.out.Err) == ClassAltered { // It was made.
+		now.undone = cmp.Or(a.undone, a.last.undone, madeOnce)
+	}
 	if live := a.out.Live; live != nil {
 		now.object, now.refused.version = a.object(), live.GetResourceVersion()
 		if a.whole || a.State == nil {
@@ -148,7 +152,7 @@ func (w *writer[L, A]) held(a *attempt[L, A]) bool {
 			return false
 		}
 	}
-	if a.last.object != now.object || a.last.claims != now.claims || last.asked != asked {
+	if !a.last.sees(now) || last.asked != asked {
 		return false
 	}
 	left := last.left(a.requests.clock.Now())

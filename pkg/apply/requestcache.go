@@ -107,6 +107,9 @@ func (e *entry) isDisputed(object, entryHash uint64) bool {
 	return e.claims != entryHash
 }
 
+// sees reports whether a refusal was met with the same object and the same claims.
+func (e *entry) sees(now entry) bool { return e.object == now.object && e.claims == now.claims }
+
 // requestFlags are what a request asks for besides its intent, as far as it changes what is sent.
 type requestFlags struct{ inherit, take, confirm, unrecorded bool }
 
@@ -316,11 +319,13 @@ func (w *writer[L, A]) pace(a *attempt[L, A]) error {
 	if a.undone != nil || w.manager.Subresource != "" || a.Take != nil || a.Inherit != nil || a.Confirm || a.LetGo {
 		return nil
 	}
-	now, refused := a.requests.clock.Now(), a.last.refused
-	if a.last.undone == nil || refused != nil && ClassOf(refused.err) == ClassAltered && refused.left(now) == 0 {
+	if a.last.undone == nil {
 		return nil
 	}
-	left, next := a.last.undone.left(w.target.undoneWait(), now)
+	if refused := a.last.refused; refused != nil && ClassOf(refused.err) == ClassAltered && a.last.sees(w.refusedNow(a)) {
+		return nil // Nobody has undone it. The write is made again to see whether admission lets it be now.
+	}
+	left, next := a.last.undone.left(w.target.undoneWait(), a.requests.clock.Now())
 	if left == 0 {
 		a.undone = next
 		return nil
