@@ -308,9 +308,8 @@ func (x *executor) readUnlabelled(ref apply.ObjectRef) (found *observed.Child, e
 	return found, nil
 }
 
-// reveal reads each of the names of children that no informer shows, once. A write that was tried would have told of what there is. It
-// refuses to write an object that cannot be read, and reports whether all were read and nothing was found. The next pass, which begins at once
-// if something was, decides on it.
+// reveal reads each name of a child that no informer shows and that was not tried to write, once. It refuses to write an object that cannot be
+// read, and reports whether all were read and nothing was found. The next pass, which begins at once if something was, decides on it.
 func (x *executor) reveal(places ...apply.ObjectRef) (nothing bool) {
 	state, p := x.pass.state, x.pass
 	for _, ref := range places {

@@ -31,8 +31,10 @@ func observe(p *pass, do *executor) bool {
 		return false
 	}
 	o := &p.observation
+	o.Server, o.Deployment, o.StatefulSet, o.ProxyPods = p.Server, p.Deployment(), p.StatefulSet(), p.ProxyPods()
 	o.Withheld = p.blocked || p.unwritten.HasAny(p.DeploymentRef(), p.StatefulSetRef())
-	if o.Withheld || len(o.Invalid)+len(o.Held) > 0 {
+	// A new proxy waits for its backend, and is not looked for until that takes a minute: by then there may be one without a label.
+	if o.Withheld || len(o.Invalid)+len(o.Held) > 0 || o.StatefulSet != nil && p.Now.Sub(o.StatefulSet.CreationTimestamp.Time) > time.Minute {
 		if do.reveal(p.DeploymentRef(), p.StatefulSetRef()); p.discovered {
 			return false
 		}
@@ -41,7 +43,6 @@ func observe(p *pass, do *executor) bool {
 		o.Held[i].Message += " " + enforced(p.Snapshot)
 	}
 	o.HashesUnused = p.Deployment() != nil && (p.blocked || len(o.Held) > 0 || p.unwritten.Has(p.DeploymentRef()))
-	o.Server, o.Deployment, o.StatefulSet, o.ProxyPods = p.Server, p.Deployment(), p.StatefulSet(), p.ProxyPods()
 	o.NoService = !p.HasService()
 	o.LosesSessions = render.LosesSessions(o.ProxyPods, do.config.Options)
 	return true

@@ -344,17 +344,25 @@ func TestAConflictBehindARefusalIsOneConflict(t *testing.T) {
 	})
 }
 
-// While a reference cannot be used, or the spec is invalid, no write finds a proxy that has lost its label. The operator looks for it, and so
-// does one that starts then.
+// While a reference cannot be used, the spec is invalid, or a new proxy would wait for its backend, no write finds a proxy that has lost its
+// label. The operator looks for it, and so does one that starts then.
 func TestAProxyThatIsNotWrittenAndHasNoLabelIsFound(t *testing.T) {
 	unwritten := map[string]struct {
 		begin func(o *operating)
 		says  string
+		// writes are made when the proxy is found.
+		writes []string
 	}{
 		"a reference that is gone": {
-			func(o *operating) { remove[*v1beta1.MCPOIDCConfig](o.apiServer, "corp") }, "The proxy keeps the configuration that it has",
+			func(o *operating) { remove[*v1beta1.MCPOIDCConfig](o.apiServer, "corp") }, "The proxy keeps the configuration that it has", nil,
 		},
-		"an invalid spec": {func(o *operating) { change(o.apiServer, "web", func(s *v1beta1.MCPServer) { s.Spec.Image = "" }) }, "spec.image"},
+		"a backend that is not ready any more": {
+			func(o *operating) {
+				o.backend(0)
+				<-time.After(time.Hour)
+			}, "MCP server is running", []string{"apply Deployment/web freehold-proxy"},
+		},
+		"an invalid spec": {func(o *operating) { change(o.apiServer, "web", func(s *v1beta1.MCPServer) { s.Spec.Image = "" }) }, "spec.image", nil},
 	}
 	for name, test := range unwritten {
 		t.Run(name, func(t *testing.T) {
@@ -366,13 +374,13 @@ func TestAProxyThatIsNotWrittenAndHasNoLabelIsFound(t *testing.T) {
 				if !strings.Contains(before.Message, test.says) || before.ReadyReplicas != 1 {
 					t.Errorf("the status is %+v", before)
 				}
-				expectSame := func(when string) {
+				expectSame := func(when string, writes []string, reads bool) {
 					t.Helper()
 					<-time.After(time.Hour)
 					o.rest()
-					o.expect(nil, when)
+					o.expect(writes, when)
 					gets := slices.DeleteFunc(o.reads(), func(read string) bool { return !strings.HasPrefix(read, "get ") })
-					if len(gets) == 0 || len(gets) > 16 {
+					if len(gets) > 0 != reads || len(gets) > 16 {
 						t.Errorf("%s: reads in an hour: %v", when, gets)
 					}
 					if diff := cmp.Diff(before, o.server("web").Status); diff != "" {
@@ -381,9 +389,9 @@ func TestAProxyThatIsNotWrittenAndHasNoLabelIsFound(t *testing.T) {
 				}
 				o.took()
 				change(o.apiServer, "web", func(proxy *appsv1.Deployment) { proxy.Labels = nil })
-				expectSame("the label is gone")
+				expectSame("the label is gone", test.writes, true)
 				o.restart(nil)
-				expectSame("another operator has started")
+				expectSame("another operator has started", nil, test.writes == nil)
 			})
 		})
 	}
