@@ -113,6 +113,8 @@ func (w *writer[L, A]) begin(requests *requestCache, key string, req Request) (a
 	last := requests.recall(key, req.Object)
 	if last.intent == a.intent {
 		a.last = last
+	} else if a.out.Live == nil {
+		a.last.undone = last.undone // Another intent is not why the object is gone.
 	}
 	a.disputed = a.out.Live != nil && last.isDisputed(a.object(), w.entryHash(a))
 	return a, nil

@@ -138,6 +138,22 @@ func TestATemplateThatOthersUndoIsWrittenAFewTimesInTenMinutes(t *testing.T) {
 	}
 }
 
+// Two owners that ask for an object of the same name, each with an intent of its own, do not make it again in turn as fast as it is deleted.
+func TestAnObjectThatOthersDeleteIsMadeAgainAfterWaitsWhoeverAsksForIt(t *testing.T) {
+	c := managing(t)
+	c.settled(c.pass(web("a:1"), nil), apply.ActionNone)
+	for i := range 7 {
+		wars["the object is deleted"](c)
+		out := c.pass(web([]string{"a:1", "a:2"}[i%2]), nil)
+		if i < 6 {
+			c.settled(out, apply.ActionCreated)
+			c.keep()
+		} else if apply.ClassOf(out.Err) != apply.ClassUndone {
+			t.Errorf("it is made again once more: %s with error %v", out.Action, out.Err)
+		}
+	}
+}
+
 // An edit does not wait, and neither does what somebody else has put right.
 func TestWhatIsNewIsWrittenInTheMidstOfAWar(t *testing.T) {
 	c := managing(t)
