@@ -113,8 +113,8 @@ func (w *writer[L, A]) begin(requests *requestCache, key string, req Request) (a
 	last := requests.recall(key, req.Object)
 	if last.intent == a.intent {
 		a.last = last
-	} else if a.out.Live == nil {
-		a.last.undone = last.undone // Another intent is not why the object is gone.
+	} else {
+		a.last.undone = last.undone // Another intent does not end what others do.
 	}
 	a.disputed = a.out.Live != nil && last.isDisputed(a.object(), w.entryHash(a))
 	return a, nil

@@ -313,13 +313,14 @@ func (a *Applier) ReviewConflict(writer string, ref ObjectRef, state *State) (co
 	return found.ConflictError, known || state == nil
 }
 
-// pace returns a refusal while it is too early to make a write again that other clients keep undoing: the intent is the one that was written
-// last, and nothing else is asked for. It counts an attempt once. A status is paced by its author, who decides when it is worth a write.
+// pace returns a refusal while it is too early to make a write again that other clients keep undoing: the intent is the one that was
+// written last, or the object is gone, whoever asks for it; and nothing else is asked for. It counts an attempt once. A status is paced by
+// its author, who decides when it is worth a write.
 func (w *writer[L, A]) pace(a *attempt[L, A]) error {
 	if a.undone != nil || w.manager.Subresource != "" || a.Take != nil || a.Inherit != nil || a.Confirm || a.LetGo {
 		return nil
 	}
-	if a.last.undone == nil {
+	if isNew := a.last.intent != a.intent && a.out.Live != nil; isNew || a.last.undone == nil {
 		return nil
 	}
 	if refused := a.last.refused; refused != nil && ClassOf(refused.err) == ClassAltered && a.last.sees(w.refusedNow(a)) {

@@ -148,6 +148,8 @@ func TestAnObjectThatOthersDeleteIsMadeAgainAfterWaitsWhoeverAsksForIt(t *testin
 		if i < 6 {
 			c.settled(out, apply.ActionCreated)
 			c.keep()
+			c.settled(c.pass(web("a:1"), nil), []apply.Action{apply.ActionNone, apply.ActionApplied}[i%2])
+			c.keep()
 		} else if apply.ClassOf(out.Err) != apply.ClassUndone {
 			t.Errorf("it is made again once more: %s with error %v", out.Action, out.Err)
 		}
