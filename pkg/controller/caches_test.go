@@ -11,15 +11,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	kubefake "k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
+	versionedfake "github.com/freehold-dev/freehold/generated/clientset/versioned/fake"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/priorityqueue"
 )
 
-// Every event wakes, that of a deletion which was missed among them; what is no object does not. An edit, and the end of a child, is
+// Every event wakes once the caches of its namespace are filled, that of a deletion which was missed among them; what is no object does not. An edit, and the end of a child, is
 // urgent; what is being deleted comes after that.
 func TestEveryEventOfAnObjectWakesItsMCPServer(t *testing.T) {
 	for _, test := range []struct {
@@ -30,13 +33,19 @@ func TestEveryEventOfAnObjectWakesItsMCPServer(t *testing.T) {
 		{managers.Deployment, []string{"added", "new", "edited!", "ending-", "deleted!", "missed!"}},
 	} {
 		var woken []string
-		c := &Controller{process: process{applier: apply.NewApplier(nil), caches: &observed.Caches{}}}
+		caches, err := observed.NewCaches(kubefake.NewClientset(), versionedfake.NewClientset(), nil, 0, &observed.Reducer{}, nil, clock.RealClock{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &Controller{process: process{applier: apply.NewApplier(nil), caches: caches}}
 		handler := c.handler(test.kind, nil, func(obj metav1.Object, to priorityqueue.Level) {
 			name := obj.GetName() + [levels]string{levelEdits: "!", levelDeletions: "-"}[to]
 			woken = append(woken, name)
 		})
 		edited := newServer("edited")
 		edited.Generation++
+		handler.OnAdd(newServer("early"), true)
+		caches.Scope("shop").Filled.Store(true)
 		handler.OnAdd(newServer("added"), true)
 		handler.OnUpdate(newServer("old"), newServer("new"))
 		handler.OnUpdate(newServer("edited"), edited)

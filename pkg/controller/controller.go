@@ -182,7 +182,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	return nil
 }
 
-// begin lets passes over the objects of a namespace begin, whose caches are filled. It wakes the keys that came too early.
+// begin lets passes over the objects of a namespace begin, whose caches are filled. Until then no event wakes a key.
 func (c *Controller) begin(logger klog.Logger, s *observed.Scope) {
 	resumeTakeovers(&c.process, s)
 	resumeConfigRollouts(&c.process, s)
@@ -206,9 +206,6 @@ func (c *Controller) next(ctx, watching context.Context) bool {
 	defer c.queue.Done(key)
 	if ctx.Err() != nil {
 		return false // a queue that is shut down still hands out what it holds
-	}
-	if !c.caches.Filled(key.Namespace) {
-		return true // begin wakes it
 	}
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "MCPServer", key)
 	again := retryBackoff
@@ -263,7 +260,7 @@ func (c *Controller) addHandlers() error {
 
 // wake queues an MCPServer, if it is this operator's.
 func (c *Controller) wake(key cache.ObjectName) {
-	if c.caches.Serves(key) {
+	if c.caches.Filled(key.Namespace) && c.caches.Serves(key) {
 		c.queue.Add(key)
 	}
 }
@@ -281,7 +278,9 @@ func (c *Controller) handler(kind schema.GroupKind, store cache.Store, wake func
 		if ref := apply.NewObjectRef(kind, accessor.GetNamespace(), accessor.GetName()); c.caches.Store(ref) == store {
 			c.applier.WriteTracker().Seen(ref, accessor.GetResourceVersion())
 		}
-		wake(accessor, to)
+		if c.caches.Filled(accessor.GetNamespace()) { // Otherwise begin wakes the MCPServer.
+			wake(accessor, to)
+		}
 	}
 	handler := observed.OnEvery(func(obj any) { seen(obj, levelOthers) })
 	handler.AddFunc = func(obj any) { seen(obj, levelOfUnseen(obj)) }

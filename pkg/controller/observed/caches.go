@@ -213,10 +213,10 @@ func (s *Scope) awaitFilled(ctx context.Context) bool {
 // lateAfter is how long the first lists of a namespace may take before the log tells of it: a large cluster's take a minute.
 const lateAfter = 2 * time.Minute
 
-// NamesIn returns the names of the objects in a cache.
+// NamesIn returns the names of the objects in a cache, sorted: an operator that starts works on them in the same order each time.
 func NamesIn(store cache.SharedIndexInformer) iter.Seq[cache.ObjectName] {
 	return func(yield func(cache.ObjectName) bool) {
-		for _, key := range store.GetStore().ListKeys() {
+		for _, key := range slices.Sorted(slices.Values(store.GetStore().ListKeys())) {
 			if name, err := cache.ParseObjectName(key); err == nil && !yield(name) {
 				return
 			}
