@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/freehold-dev/freehold/internal/apiserver"
 )
@@ -36,14 +37,20 @@ const (
 	FaultRefuse Fault = "refuse"
 	// FaultLose carries a request out, and its answer is lost.
 	FaultLose Fault = "lose"
+	// FaultPolicy puts a mutating admission policy in force, which changes what Freehold owns and is gone some steps later, or once the
+	// cluster has been at rest for some minutes.
+	FaultPolicy Fault = "policy"
 	// FaultClock lets time pass while there is something to do.
 	FaultClock Fault = "clock"
 )
 
-// Faults are all of them.
+// Faults are those after which pods have been replaced no more often than without.
 func Faults() []Fault {
 	return []Fault{FaultKill, FaultTwin, FaultCut, FaultExpire, FaultBookmark, FaultCompact, FaultDelay, FaultRefuse, FaultLose, FaultClock}
 }
+
+// AllFaults are all of them.
+func AllFaults() []Fault { return append(Faults(), FaultPolicy) }
 
 // chaos is what goes wrong in a history.
 type chaos struct {
@@ -77,6 +84,9 @@ func (s *Simulation) mischief(all []choice) []choice {
 		s.Kill(c.succeeded)
 		c.succeeded = nil
 		all = s.choices()
+	}
+	if s.policy != nil && s.policy.until > 0 && s.Steps > s.policy.until {
+		s.lift()
 	}
 	for w, until := range c.delayed {
 		if s.Steps > until {
@@ -160,6 +170,13 @@ func (s *Simulation) fault(kind Fault, all []choice) {
 			victim.call.lost = true
 		}
 		s.release(victim.call)
+	case FaultPolicy:
+		if s.policy != nil {
+			return
+		}
+		s.Alter(alterations[s.random.IntN(len(alterations))], time.Minute+time.Duration(s.random.IntN(10))*time.Minute)
+		s.policy.until = s.Steps + 20 + s.random.IntN(400)
+		what = s.policy.name
 	case FaultClock:
 		s.wait1()
 	}

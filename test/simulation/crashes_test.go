@@ -21,11 +21,12 @@ var seed = flag.Uint64("seed", 1, "decides in which order things happen")
 
 // outcome is how a history ended.
 type outcome struct {
-	state    history.State
-	rolls    map[string]int
-	spare    int
-	requests int
-	steps    int
+	// state is the end, and settled the end without what depends on earlier events by right, see Simulation.settled.
+	state, settled history.State
+	rolls          map[string]int
+	spare          int
+	requests       int
+	steps          int
 	// killed counts the processes that were killed, and unreached are the crashes for which there were too few requests.
 	killed    int
 	unreached []crash
@@ -59,7 +60,7 @@ func playWith(t *testing.T, sc scenario, seed uint64, disturb func(s *Simulation
 		disturb(s)
 		sc.act(s)
 		s.Settle()
-		end = outcome{s.state(sc.loses...), s.oracle.rolls, sc.spare, s.requests, s.Steps, s.killed - killed, s.crashes, s.Trace, s.Tally(), s.asked, s.told}
+		end = outcome{s.state(sc.loses...), s.settled(sc.loses...), s.oracle.rolls, sc.spare, s.requests, s.Steps, s.killed - killed, s.crashes, s.Trace, s.Tally(), s.asked, s.told}
 		s.oracle.report()
 	})
 	return end

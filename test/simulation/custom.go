@@ -32,6 +32,12 @@ import (
 	"github.com/freehold-dev/freehold/internal/apiserver"
 )
 
+// toolhive is the group of ToolHive's kinds.
+const toolhive = "toolhive.stacklok.dev"
+
+// fields of an object, as YAML would have them.
+type fields = map[string]any
+
 // customs returns the kinds that Freehold's CustomResourceDefinitions define. Defaults, validation (CEL rules included) and
 // generations are done by the code of the real API server.
 var customs = sync.OnceValues(func() ([]*apiserver.Kind, error) {

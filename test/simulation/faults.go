@@ -301,11 +301,14 @@ const (
 	sidecar = "injected"
 )
 
-// admit is admission: a webhook that changes what one request stores.
+// admit is admission: a policy, and a webhook that changes what one request stores.
 //
 // An API server computes managedFields before it calls mutating webhooks, for an apply and for every other write, and does not
 // compute them again. What a webhook adds belongs to nobody. Afterwards it sets defaults again.
 func (s *Simulation) admit(r *apiserver.Request, obj, _ runtime.Object) error {
+	if obj != nil && s.policy.concerns(r) {
+		s.policy.admit(s, r, obj)
+	}
 	if obj == nil || s.mutated != r {
 		return nil
 	}

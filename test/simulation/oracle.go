@@ -39,6 +39,8 @@ type oracle struct {
 	processes map[types.NamespacedName]string
 	// taken are the ConfigMaps that others than operators have deleted.
 	taken map[string]bool
+	// wanted is what operators want of their children.
+	wanted wanted
 	// violations are what was promised and not kept.
 	violations []string
 }
@@ -48,12 +50,14 @@ func newOracle(s *Simulation) *oracle {
 		s: s, mayTake: func(string) bool { return false }, rolls: map[string]int{}, generations: map[types.UID]int64{},
 		stdio: map[string]bool{}, live: map[types.UID]runtime.Object{},
 		processes: map[types.NamespacedName]string{}, taken: map[string]bool{},
+		wanted: wanted{map[author]fields{}, map[types.UID]types.UID{}},
 	}
 }
 
 // forget forgets objects that are gone.
 func (o *oracle) forget() {
 	o.rolls, o.generations, o.stdio, o.taken = map[string]int{}, map[types.UID]int64{}, map[string]bool{}, map[string]bool{}
+	o.wanted = wanted{map[author]fields{}, map[types.UID]types.UID{}}
 }
 
 func (o *oracle) violated(r *apiserver.Request, why string, args ...any) {
@@ -147,19 +151,8 @@ func (o *oracle) checkForeign(r *apiserver.Request, obj, old runtime.Object) {
 	if foreign.Empty() {
 		return
 	}
-	before, err := r.Kind.Fields.ObjectToTyped(old)
-	if err != nil {
-		o.s.t.Fatal(err)
-	}
-	after, err := r.Kind.Fields.ObjectToTyped(obj)
-	if err != nil {
-		o.s.t.Fatal(err)
-	}
-	comparison, err := before.Compare(after)
-	if err != nil {
-		o.s.t.Fatal(err)
-	}
-	if lost := comparison.Modified.Union(comparison.Removed).Intersection(foreign.Leaves()); !lost.Empty() {
+	lost := changes(o.s, r.Kind, old, obj).Difference(o.s.policy.changedBy(r)).Intersection(foreign.Leaves())
+	if !lost.Empty() {
 		o.violated(r, "values of others were changed: %s", lost)
 	}
 }

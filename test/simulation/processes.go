@@ -153,6 +153,12 @@ func (s *Simulation) intercept(o *Operator, r *apiserver.Request, serve func() a
 	if r.Verb == "watch" {
 		r.Query.Set("timeoutSeconds", watchTime) // client-go draws a number by chance.
 	}
+	served := serve
+	serve = func() apiserver.Answer {
+		answer := served()
+		s.oracle.applied(r, answer)
+		return answer
+	}
 	c := &call{operator: o, request: r, verdict: make(chan bool, 1)}
 	if !s.wait(c) {
 		return apiserver.Answer{Broken: errGone}

@@ -20,8 +20,6 @@ import (
 	"github.com/freehold-dev/freehold/internal/history"
 )
 
-const toolhive = "toolhive.stacklok.dev"
-
 // scenario is something that users do to a cluster, and that the operator has to finish.
 type scenario struct {
 	name string
@@ -38,9 +36,6 @@ type scenario struct {
 	// later is when the cluster changes by itself once more, after the act; 0 if it does not.
 	later time.Duration
 }
-
-// fields of an object, as YAML would have them.
-type fields = map[string]any
 
 func object(kind, name string, spec fields) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: fields{

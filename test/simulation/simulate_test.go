@@ -151,7 +151,7 @@ func (sum *tally) table(ctx context.Context, took time.Duration) string {
 	}
 	fmt.Fprintf(&b, "| steps | %d |\n| processes of the operator that were killed | %d |\n", sum.steps, sum.killed)
 	fmt.Fprintf(&b, "| planned crashes for which there were too few requests | %d |\n| faults | %d |\n", sum.unreached, sum.faultsTotal())
-	for _, fault := range Faults() {
+	for _, fault := range AllFaults() {
 		fmt.Fprintf(&b, "| of these %s | %d |\n", fault, sum.faults[fault])
 	}
 	fmt.Fprintf(&b, "| histories with a violation | %d |\n", sum.violations)

@@ -75,6 +75,8 @@ type Simulation struct {
 	prompt bool
 	// mutated is the request whose object a webhook changes; nil for none.
 	mutated *apiserver.Request
+	// policy is the mutating admission policy in force; nil for none.
+	policy *policy
 	// asked are the requests of operators, and told counts the events, by resource, since users have acted.
 	asked []asked
 	told  map[string]int
@@ -271,21 +273,22 @@ func (s *Simulation) Step() bool {
 	return true
 }
 
-// Settle lets things happen until the cluster has come to rest. Then writes that change nothing are few, and no refused write is sent again
-// more often than back-offs allow.
+// Settle lets things happen until the cluster has come to rest. Then writes that change nothing are few, no refused write is sent again
+// more often than back-offs allow, and no status says that all is applied where it is not.
 func (s *Simulation) Settle() {
 	s.t.Helper()
 	s.settle()
 	for s.checkRetries() {
 		s.settle()
 	}
+	s.report(s.oracle.misreported())
 }
 
 func (s *Simulation) settle() {
 	s.t.Helper()
 	began := s.Steps
 	for quiet := time.Duration(0); quiet < calm; {
-		version, processes := s.Server.Version(), len(s.operators)
+		version, processes, policy := s.Server.Version(), len(s.operators), s.policy
 		for s.Step() {
 			if s.Steps-began > s.Endless {
 				s.t.Fatalf("no rest after %d steps; the last were:\n%s", s.Endless, strings.Join(s.last(30), "\n"))
@@ -293,6 +296,9 @@ func (s *Simulation) settle() {
 		}
 		if s.Server.Version() != version || len(s.operators) != processes {
 			quiet = 0 // A process that has just started has yet to try what is refused.
+		}
+		if s.policy != policy {
+			quiet = 0 // What the policy has changed has yet to be written again.
 		}
 		if s.chaos != nil && s.chaos.succeeded != nil {
 			s.chaos.until = 0 // The earlier process has nothing to do any more, and ends.
@@ -310,6 +316,11 @@ func (s *Simulation) settle() {
 		}
 		time.Sleep(pause)
 		quiet += pause
+		if s.policy != nil && quiet >= s.policy.rests {
+			s.report(s.oracle.misreported())
+			s.lift()
+			quiet = 0
+		}
 		if quiet >= calm && s.resting != nil && s.resting() {
 			quiet = 0
 		}

@@ -304,7 +304,7 @@ func tell(t *testing.T, seed uint64) (end telling) {
 		if seed%2 == 0 {
 			s.Settle() // Most of what others do to children needs children: without this, few short stories end with a conflict.
 		}
-		s.Trouble(faultsPerHistory, Faults()...)
+		s.Trouble(faultsPerHistory, AllFaults()...)
 		// Short ones are more frequent: most of what goes wrong needs few acts, and more of them begin in the same time.
 		for range 3 + s.random.IntN(1+s.random.IntN(13)) {
 			act := acts[s.random.IntN(len(acts))]
