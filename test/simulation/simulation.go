@@ -287,7 +287,7 @@ func (s *Simulation) Settle() {
 func (s *Simulation) settle() {
 	s.t.Helper()
 	began := s.Steps
-	for quiet := time.Duration(0); quiet < calm; {
+	for quiet := time.Duration(0); ; {
 		version, processes, policy := s.Server.Version(), len(s.operators), s.policy
 		for s.Step() {
 			if s.Steps-began > s.Endless {
@@ -309,6 +309,9 @@ func (s *Simulation) settle() {
 		}
 		if quiet == 0 {
 			s.retries.forget()
+		}
+		if quiet >= calm {
+			return // What was due within that time has happened, too.
 		}
 		pause := max(time.Second, quiet/4)
 		if s.prompt {
