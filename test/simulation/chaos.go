@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/freehold-dev/freehold/internal/apiserver"
+	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 // Fault is something that goes wrong in a cluster.
@@ -40,6 +41,10 @@ const (
 	// FaultPolicy puts a mutating admission policy in force, which changes what Freehold owns and is gone some steps later, or once the
 	// cluster has been at rest for some minutes.
 	FaultPolicy Fault = "policy"
+	// FaultRemover starts a client that removes the same thing of Freehold's whenever it is back, for some minutes.
+	FaultRemover Fault = "remover"
+	// FaultRival starts an operator with other settings while one is at work, and kills it some steps later.
+	FaultRival Fault = "rival"
 	// FaultClock lets time pass while there is something to do.
 	FaultClock Fault = "clock"
 )
@@ -50,7 +55,7 @@ func Faults() []Fault {
 }
 
 // AllFaults are all of them.
-func AllFaults() []Fault { return append(Faults(), FaultPolicy) }
+func AllFaults() []Fault { return append(Faults(), FaultPolicy, FaultRemover, FaultRival) }
 
 // chaos is what goes wrong in a history.
 type chaos struct {
@@ -65,6 +70,8 @@ type chaos struct {
 	// succeeded is the process that has a successor, until a step.
 	succeeded *Operator
 	until     int
+	// rival is that process if it has other settings than the one beside it; nil for none.
+	rival *Operator
 }
 
 // Trouble lets faults happen from now on, one in so many steps, until there have been n. Watches that begin from now on end by themselves, too.
@@ -80,9 +87,9 @@ func (s *Simulation) mischief(all []choice) []choice {
 		return all
 	}
 	if c.succeeded != nil && s.Steps > c.until {
-		s.note("kills " + c.succeeded.name + ", which has a successor")
+		s.note("kills " + c.succeeded.name + ", beside which another one runs")
 		s.Kill(c.succeeded)
-		c.succeeded = nil
+		c.rival, c.succeeded = nil, nil
 		all = s.choices()
 	}
 	if s.policy != nil && s.policy.until > 0 && s.Steps > s.policy.until {
@@ -129,9 +136,26 @@ func (s *Simulation) fault(kind Fault, all []choice) {
 		s.Kill(victim)
 		if len(alive) == 1 {
 			s.Start()
+		} else if c.rival != nil {
+			s.Kill(c.rival)
+			c.rival, c.succeeded = nil, nil
+			s.Start()
 		} else {
 			c.succeeded = nil // One of the two is left, and stays.
 		}
+	case FaultRemover:
+		if s.remover != nil {
+			return
+		}
+		s.Remove(removals[s.random.IntN(len(removals))], time.Duration(1+s.random.IntN(20))*time.Minute)
+		what = s.remover.name
+	case FaultRival:
+		if len(alive) > 1 {
+			return
+		}
+		rival := s.StartWith(render.Options{RunnerImage: "example.com/runner:rival"})
+		c.rival, c.succeeded, c.until = rival, rival, s.Steps+20+s.random.IntN(400)
+		what = rival.name
 	case FaultTwin:
 		if len(alive) > 1 {
 			return

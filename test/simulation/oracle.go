@@ -41,6 +41,9 @@ type oracle struct {
 	taken map[string]bool
 	// wanted is what operators want of their children.
 	wanted wanted
+	// tempo has the times of recent writes, and specs counts what users, and other clients than operators, have asked for.
+	tempo tempo
+	specs int
 	// violations are what was promised and not kept.
 	violations []string
 }
@@ -50,14 +53,14 @@ func newOracle(s *Simulation) *oracle {
 		s: s, mayTake: func(string) bool { return false }, rolls: map[string]int{}, generations: map[types.UID]int64{},
 		stdio: map[string]bool{}, live: map[types.UID]runtime.Object{},
 		processes: map[types.NamespacedName]string{}, taken: map[string]bool{},
-		wanted: wanted{map[author]fields{}, map[types.UID]types.UID{}},
+		wanted: wanted{map[author]fields{}, map[types.UID]types.UID{}}, tempo: tempo{},
 	}
 }
 
 // forget forgets objects that are gone.
 func (o *oracle) forget() {
 	o.rolls, o.generations, o.stdio, o.taken = map[string]int{}, map[types.UID]int64{}, map[string]bool{}, map[string]bool{}
-	o.wanted = wanted{map[author]fields{}, map[types.UID]types.UID{}}
+	o.wanted, o.tempo = wanted{map[author]fields{}, map[types.UID]types.UID{}}, tempo{}
 }
 
 func (o *oracle) violated(r *apiserver.Request, why string, args ...any) {
@@ -86,8 +89,12 @@ func (o *oracle) committed(r *apiserver.Request, event watch.EventType, obj, old
 		o.taken[access(obj).GetName()] = true
 	}
 	if !isOurs(r) {
+		if r.Kind.Group == toolhive {
+			o.specs++
+		}
 		return
 	}
+	o.checkTempo(r, event, obj, old)
 	switch r.Verb {
 	case "apply":
 		o.checkApply(r, obj, old)

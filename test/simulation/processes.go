@@ -18,6 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/controller"
 	"github.com/freehold-dev/freehold/pkg/metrics"
+	"github.com/freehold-dev/freehold/pkg/render"
 )
 
 // crash says when an operator is killed: at the n-th request that writes, counted from 1 over all operators.
@@ -82,6 +83,12 @@ type Operator struct {
 // Start starts a process of the operator.
 func (s *Simulation) Start() *Operator {
 	s.t.Helper()
+	return s.StartWith(render.Options{})
+}
+
+// StartWith starts a process of the operator with settings.
+func (s *Simulation) StartWith(options render.Options) *Operator {
+	s.t.Helper()
 	o := &Operator{name: fmt.Sprintf("operator-%d", len(s.operators)), ended: make(chan error, 1)}
 	config := s.Server.Connect(o.name, s.between(o), true)
 	// The clients are those of cmd/freehold.
@@ -96,7 +103,7 @@ func (s *Simulation) Start() *Operator {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	o.Controller, err = controller.New(controller.Config{Core: core, Servers: servers, Workers: 1, Observer: metrics.NewOutcomes()})
+	o.Controller, err = controller.New(controller.Config{Core: core, Servers: servers, Options: options, Workers: 1, Observer: metrics.NewOutcomes()})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -77,6 +77,8 @@ type Simulation struct {
 	mutated *apiserver.Request
 	// policy is the mutating admission policy in force; nil for none.
 	policy *policy
+	// remover is a client that undoes what operators write; nil for none.
+	remover *remover
 	// asked are the requests of operators, and told counts the events, by resource, since users have acted.
 	asked []asked
 	told  map[string]int
@@ -183,7 +185,7 @@ func (s *Simulation) choices() []choice {
 			}
 		}})
 	}
-	return all
+	return append(all, s.removes()...)
 }
 
 // deliver gives the client of a watch its next event.
@@ -309,6 +311,9 @@ func (s *Simulation) settle() {
 		}
 		if quiet == 0 {
 			s.retries.forget()
+		}
+		if s.remover != nil {
+			quiet = 0
 		}
 		if quiet >= calm {
 			return // What was due within that time has happened, too.

@@ -91,9 +91,10 @@ func (o *oracle) misreported() (violations []string) {
 	return violations
 }
 
-// saysApplied reports whether the status of an MCPServer says that everything is written, and as it was sent.
+// saysApplied reports whether the status of an MCPServer says that everything is written, and as it was sent. One that is stalled says that
+// its proxy waits, which stays as it is.
 func saysApplied(server *v1beta1.MCPServer) bool {
-	if server.DeletionTimestamp != nil || server.Status.ObservedGeneration != server.Generation {
+	if meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionStalled) || server.DeletionTimestamp != nil || server.Status.ObservedGeneration != server.Generation {
 		return false
 	}
 	applied := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionApplied)
