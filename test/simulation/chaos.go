@@ -134,13 +134,14 @@ func (s *Simulation) fault(kind Fault, all []choice) {
 		victim := alive[s.random.IntN(len(alive))]
 		what = victim.name
 		s.Kill(victim)
-		if len(alive) == 1 {
+		switch {
+		case len(alive) == 1:
 			s.Start()
-		} else if c.rival != nil {
+		case c.rival != nil: // It must not stay.
 			s.Kill(c.rival)
 			c.rival, c.succeeded = nil, nil
 			s.Start()
-		} else {
+		default:
 			c.succeeded = nil // One of the two is left, and stays.
 		}
 	case FaultRemover:
