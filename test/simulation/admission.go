@@ -156,5 +156,5 @@ func (s *Simulation) Alter(a alteration, rests time.Duration) {
 // lift ends the policy.
 func (s *Simulation) lift() {
 	s.note("the policy that " + s.policy.name + " is gone")
-	s.policy = nil
+	s.policy, s.lifted = nil, time.Now()
 }

@@ -65,12 +65,15 @@ func (o *oracle) protected(r *apiserver.Request, entry *metav1.ManagedFieldsEntr
 	if isFreeholds(entry.Manager) || isPlugin(r) && entry.Manager == managers.Plugin || !isPlugin(r) && o.mayTake(entry.Manager) {
 		return &fieldpath.Set{}
 	}
-	fields := o.fieldsOf(entry)
+	fields := o.fieldsOf(entry).Difference(mirrored)
 	if !isPlugin(r) && o.capped(obj) {
 		fields = fields.Difference(fieldpath.NewSet(numberOfReplicas))
 	}
 	return fields
 }
+
+// mirrored is what the API server keeps equal to serviceAccountName, whoever owns it.
+var mirrored = fieldpath.NewSet(fieldpath.MakePathOrDie("spec", "template", "spec", "serviceAccount"))
 
 func isFreeholds(manager string) bool { return managers.ClassOf(manager, "") == managers.ClassFreehold }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -24,9 +25,11 @@ type outcome struct {
 	// state is the end, and settled the end without what depends on earlier events by right, see Simulation.settled.
 	state, settled history.State
 	rolls          map[string]int
-	spare          int
-	requests       int
-	steps          int
+	// took is how long it took from the act of users to the last write.
+	took     time.Duration
+	spare    int
+	requests int
+	steps    int
 	// killed counts the processes that were killed, and unreached are the crashes for which there were too few requests.
 	killed    int
 	unreached []crash
@@ -58,9 +61,10 @@ func playWith(t *testing.T, sc scenario, seed uint64, disturb func(s *Simulation
 		s.oracle.rolls = map[string]int{}
 		killed := s.killed
 		disturb(s)
+		began := time.Now()
 		sc.act(s)
 		s.Settle()
-		end = outcome{s.state(sc.loses...), s.settled(sc.loses...), s.oracle.rolls, sc.spare, s.requests, s.Steps, s.killed - killed, s.crashes, s.Trace, s.Tally(), s.asked, s.told}
+		end = outcome{s.state(sc.loses...), s.settled(sc.loses...), s.oracle.rolls, s.wrote.Sub(began), sc.spare, s.requests, s.Steps, s.killed - killed, s.crashes, s.Trace, s.Tally(), s.asked, s.told}
 		s.oracle.report()
 	})
 	return end

@@ -48,10 +48,11 @@ func ownConfigs(namespace, proxy string, pods *corev1.PodSpec) []string {
 	})
 }
 
-// checkDependencies finds a proxy whose pods name a ConfigMap of Freehold's that does not exist.
+// checkDependencies finds a proxy whose pods name a ConfigMap of Freehold's that does not exist, as long as its MCPServer stays: an operator
+// may not see yet that it goes, and another one has deleted the ConfigMap.
 func (o *oracle) checkDependencies(r *apiserver.Request, obj runtime.Object) {
 	proxy, ok := obj.(*appsv1.Deployment)
-	if !ok {
+	if !ok || !o.stays(proxy.Namespace, proxy.Name) {
 		return
 	}
 	for _, name := range ownConfigs(proxy.Namespace, proxy.Name, &proxy.Spec.Template.Spec) {

@@ -63,6 +63,8 @@ type fate struct {
 	passing bool
 	// broken is set where clients send a request that reads again by themselves, as the connection was reset.
 	broken bool
+	// takes is how long the request is on its way, or how long the operator may believe what is not so.
+	takes time.Duration
 	// lies is set for an answer that is not so. An API server that lags gives it for a moment, and none gives it for minutes.
 	lies bool
 	// do answers the request.
@@ -157,6 +159,14 @@ func possible(a asked, turn int) (chosen []*fate) {
 
 func lying(f *fate) *fate {
 	f.lies = true
+	return believing(f)
+}
+
+// believed is for how long an operator may take for gone what the API server says is not there, without an event that says otherwise.
+const believed = time.Minute
+
+func believing(f *fate) *fate {
+	f.takes = believed
 	return f
 }
 
@@ -243,19 +253,19 @@ var fates = slices.Concat(
 		}},
 		// An API server that lags does not serve a resource yet, does not know the namespace yet, or reads an earlier state.
 		answering("404 of the path", http.StatusNotFound, "text/plain", "404 page not found\n"),
-		refusing("404 of the namespace", creating, func(r *apiserver.Request) error {
+		believing(refusing("404 of the namespace", creating, func(r *apiserver.Request) error {
 			return apierrors.NewNotFound(corev1.Resource("namespaces"), r.Namespace)
-		}),
+		})),
 		lying(refusing("404 of the object", finding, func(r *apiserver.Request) error {
 			return apierrors.NewNotFound(resource(r), r.Name)
 		})),
-		&fate{name: "slow to arrive", passing: true, do: func(s *Simulation, r *apiserver.Request, serve func() apiserver.Answer) apiserver.Answer {
+		&fate{name: "slow to arrive", passing: true, takes: slowness, do: func(s *Simulation, r *apiserver.Request, serve func() apiserver.Answer) apiserver.Answer {
 			if !s.dawdle(r) {
 				return apiserver.Answer{Broken: r.Context().Err()}
 			}
 			return serve()
 		}},
-		&fate{name: "slow to be answered", passing: true, do: func(s *Simulation, r *apiserver.Request, serve func() apiserver.Answer) apiserver.Answer {
+		&fate{name: "slow to be answered", passing: true, takes: slowness, do: func(s *Simulation, r *apiserver.Request, serve func() apiserver.Answer) apiserver.Answer {
 			answer := serve()
 			if !s.dawdle(r) {
 				return apiserver.Answer{Broken: r.Context().Err()}

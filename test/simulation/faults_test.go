@@ -98,7 +98,7 @@ func TestFaults(t *testing.T) {
 				prepare(s)
 				onceAt(s, at, f)
 			})
-			compareWith(t, fmt.Sprintf("%s %d, %s: %s", what, at, a.text, f.name), reference, end, f)
+			compareOnce(t, fmt.Sprintf("%s %d, %s: %s", what, at, a.text, f.name), reference, end, f)
 		}
 		offset := int(fnvOf(t.Name()))
 		for i, a := range reference.asked {
@@ -137,7 +137,7 @@ func TestATakeoverTakesWhatOneReadDidNotFind(t *testing.T) {
 					continue
 				}
 				end := playWith(t, sc, *seed, func(s *Simulation) { onceAt(s, i+1, f) })
-				compareWith(t, fmt.Sprintf("request %d, %s: %s", i+1, a.text, f.name), reference, end, f)
+				compareOnce(t, fmt.Sprintf("request %d, %s: %s", i+1, a.text, f.name), reference, end, f)
 			}
 		}
 	})
@@ -158,6 +158,18 @@ func compareWith(t *testing.T, what string, want, got outcome, f *fate) {
 	}
 	compare(t, what, want, got)
 }
+
+// compareOnce does so where the fate was that of one request, which holds nothing up for longer than seconds.
+func compareOnce(t *testing.T, what string, want, got outcome, f *fate) {
+	t.Helper()
+	compareWith(t, what, want, got, f)
+	if longer := got.took - want.took; longer > f.takes+afterFate {
+		t.Errorf("%s: it takes %s longer\n%s", what, longer, strings.Join(got.trace, "\n"))
+	}
+}
+
+// afterFate is how much later a scenario may end because one request had a fate, beside what the fate itself takes.
+const afterFate = 10 * time.Second
 
 // withoutWebhook returns a state without what the webhook of admit has added.
 func withoutWebhook(t *testing.T, state history.State) history.State {

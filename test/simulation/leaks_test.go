@@ -43,6 +43,7 @@ func TestLeaks(t *testing.T) {
 		var goroutines int
 		var memory uint64
 		var series []string
+		var entries map[string]int
 		for cycle := range *cycles {
 			// Nobody has had these names before, so what is kept by name stays, too.
 			name := func(i int) string { return fmt.Sprintf("server-%d-%d", cycle, i) }
@@ -88,6 +89,7 @@ func TestLeaks(t *testing.T) {
 			}
 			if cycle == 1 {
 				goroutines, memory, series = runtime.NumGoroutine(), now.HeapAlloc, slices.Sorted(maps.Keys(told))
+				entries = sizesOf(o.Controller)
 			}
 			if cycle < 2 {
 				continue
@@ -97,6 +99,9 @@ func TestLeaks(t *testing.T) {
 			}
 			if now.HeapAlloc > memory+room(cycle) {
 				t.Errorf("cycle %d: %d KiB are in use, %d after the second one", cycle, now.HeapAlloc>>10, memory>>10)
+			}
+			for _, grown := range larger(entries, sizesOf(o.Controller)) {
+				t.Errorf("cycle %d: %s", cycle, grown)
 			}
 			if diff := cmp.Diff(series, slices.Sorted(maps.Keys(told))); diff != "" {
 				t.Errorf("cycle %d: there are other series than after the second one (-second +now):\n%s", cycle, diff)

@@ -44,6 +44,11 @@ type oracle struct {
 	// tempo has the times of recent writes, and specs counts what users, and other clients than operators, have asked for.
 	tempo tempo
 	specs int
+	// unanswered are the writes of children that were carried out, and what they write, until their clients have an answer.
+	unanswered map[*apiserver.Request]string
+	// deleted are the children that operators have deleted, by kind and name, and last has who has changed each object last.
+	deleted map[string]deleted
+	last    map[types.UID]*lastWrite
 	// violations are what was promised and not kept.
 	violations []string
 }
@@ -54,6 +59,7 @@ func newOracle(s *Simulation) *oracle {
 		stdio: map[string]bool{}, live: map[types.UID]runtime.Object{},
 		processes: map[types.NamespacedName]string{}, taken: map[string]bool{},
 		wanted: wanted{map[author]fields{}, map[types.UID]types.UID{}}, tempo: tempo{},
+		deleted: map[string]deleted{}, last: map[types.UID]*lastWrite{}, unanswered: map[*apiserver.Request]string{},
 	}
 }
 
@@ -61,6 +67,7 @@ func newOracle(s *Simulation) *oracle {
 func (o *oracle) forget() {
 	o.rolls, o.generations, o.stdio, o.taken = map[string]int{}, map[types.UID]int64{}, map[string]bool{}, map[string]bool{}
 	o.wanted, o.tempo = wanted{map[author]fields{}, map[types.UID]types.UID{}}, tempo{}
+	o.deleted, o.last, o.unanswered = map[string]deleted{}, map[types.UID]*lastWrite{}, map[*apiserver.Request]string{}
 }
 
 func (o *oracle) violated(r *apiserver.Request, why string, args ...any) {
@@ -79,6 +86,7 @@ func (o *oracle) committed(r *apiserver.Request, event watch.EventType, obj, old
 	o.s.wrote = time.Now()
 	o.count(r, event, obj, old)
 	o.keep(event, obj)
+	o.last[access(obj).GetUID()] = &lastWrite{request: r}
 	if r.Kind.GroupKind() == managers.MCPServer {
 		o.generations[access(obj).GetUID()] = access(obj).GetGeneration()
 		if isStdio(obj) {
@@ -89,12 +97,14 @@ func (o *oracle) committed(r *apiserver.Request, event watch.EventType, obj, old
 		o.taken[access(obj).GetName()] = true
 	}
 	if !isOurs(r) {
-		if r.Kind.Group == toolhive {
+		// A child that a user deletes is another one afterwards, and so is what refers to it.
+		if r.Kind.Group == toolhive || event == watch.Deleted && isChild(r.Kind) && r.Client != cleaner && r.Client != collector {
 			o.specs++
 		}
 		return
 	}
 	o.checkTempo(r, event, obj, old)
+	o.checkDeletion(r, event, obj)
 	switch r.Verb {
 	case "apply":
 		o.checkApply(r, obj, old)

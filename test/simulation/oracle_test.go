@@ -317,6 +317,11 @@ func TestOracleFindsConfigs(t *testing.T) {
 			Run(t, 1, func(s *Simulation) {
 				proxies, configs := s.Server.KindOf("apps", "Deployment"), s.Server.KindOf("", "ConfigMap")
 				s.oracle.checkDependencies(&apiserver.Request{Kind: proxies}, proxyWith(reads))
+				if len(s.oracle.violations) > 0 {
+					t.Errorf("when it is missing, and there is no MCPServer: %v", s.oracle.violations)
+				}
+				s.oracle.live[server.GetUID()] = server
+				s.oracle.checkDependencies(&apiserver.Request{Kind: proxies}, proxyWith(reads))
 				if got := len(s.oracle.violations) > 0; got != found {
 					t.Errorf("when it is missing: %v", s.oracle.violations)
 				}

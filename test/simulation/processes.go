@@ -164,6 +164,7 @@ func (s *Simulation) intercept(o *Operator, r *apiserver.Request, serve func() a
 	serve = func() apiserver.Answer {
 		answer := served()
 		s.oracle.applied(r, answer)
+		s.oracle.checkRace(r, answer)
 		return answer
 	}
 	c := &call{operator: o, request: r, verdict: make(chan bool, 1)}
@@ -184,6 +185,9 @@ func (s *Simulation) intercept(o *Operator, r *apiserver.Request, serve func() a
 		c.answer = &answer
 		if !s.wait(c) {
 			return apiserver.Answer{Broken: errGone}
+		}
+		if c.fate == nil && !c.lost {
+			s.oracle.answered(r)
 		}
 	}
 	return answer

@@ -77,6 +77,8 @@ type Simulation struct {
 	mutated *apiserver.Request
 	// policy is the mutating admission policy in force; nil for none.
 	policy *policy
+	// lifted is when the last one before it was gone.
+	lifted time.Time
 	// remover is a client that undoes what operators write; nil for none.
 	remover *remover
 	// asked are the requests of operators, and told counts the events, by resource, since users have acted.

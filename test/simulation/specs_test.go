@@ -20,6 +20,8 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/internal/history"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
 var specs = flag.Int("specs", 1, "of how many specs TestEverySpecEndsAsForANewObject tries one; 200 with -short")
@@ -54,7 +56,7 @@ func (o *subject) freshOf(t *testing.T, n int) history.State {
 func made(state history.State) bool { return state["Deployment/web"] != nil }
 
 // numbers are those that tell how a spec has come about, not what it is.
-var numbers = regexp.MustCompile(`(uid-of-MCP[A-Za-z]+-[a-z]+/)\d+|("(?:observedGeneration|generation)":)\d+`)
+var numbers = regexp.MustCompile(`(uid-of-MCP[A-Za-z]+-[a-z-]+/)\d+|("(?:observedGeneration|generation)":)\d+`)
 
 // passed is what stays of earlier specs by right: with which image the backend last served.
 var passed = regexp.MustCompile(`has not served yet|last served with image [^"\\]*`)
@@ -75,8 +77,10 @@ func (s *Simulation) settled(without ...string) history.State {
 		case strings.HasPrefix(kind, "MCP"):
 			object = reported(s.t, object)
 		case kind == "ConfigMap":
-			server, _, _ := strings.Cut(name, "-")
-			if proxy := state["Deployment/"+server]; proxy != nil && !strings.Contains(string(proxy), name) {
+			if slices.ContainsFunc(inventory.Servers(managers.ConfigMap, name), func(server string) bool {
+				proxy := state["Deployment/"+server]
+				return proxy != nil && !strings.Contains(string(proxy), name)
+			}) {
 				delete(state, key) // An earlier revision reads it.
 				continue
 			}

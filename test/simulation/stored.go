@@ -79,7 +79,7 @@ func (o *oracle) misreported() (violations []string) {
 		}
 		for _, obj := range o.s.Server.List(k) {
 			server := content[o.wanted.server[access(obj).GetUID()]]
-			if server == "" || access(obj).GetDeletionTimestamp() != nil {
+			if server == "" || access(obj).GetDeletionTimestamp() != nil || k.Kind == "ConfigMap" && !o.isRead(server, obj) {
 				continue
 			}
 			for _, difference := range o.unlike(obj) {
@@ -89,6 +89,12 @@ func (o *oracle) misreported() (violations []string) {
 		}
 	}
 	return violations
+}
+
+// isRead reports whether the proxy of an MCPServer reads a ConfigMap. One of an earlier revision stays as it is.
+func (o *oracle) isRead(server string, config runtime.Object) bool {
+	proxy, ok := o.s.Server.Get(o.s.Server.KindOf("apps", "Deployment"), access(config).GetNamespace(), server)
+	return ok && slices.Contains(ownConfigs(access(config).GetNamespace(), server, &templateOf(proxy).Spec), access(config).GetName())
 }
 
 // saysApplied reports whether the status of an MCPServer says that everything is written, and as it was sent. One that is stalled says that

@@ -79,7 +79,13 @@ func TestOracleFindsAFight(t *testing.T) {
 	}{
 		"ten restores in a minute": {writes: mostWrites, pause: time.Second},
 		"one more":                 {writes: mostWrites + 1, pause: time.Second, want: "12 times within a minute"},
-		"with waits":               {writes: 100, pause: 6 * time.Second},
+		"with retries of what admission has changed": {writes: mostWrites + alteredWrites, pause: time.Second, change: func(s *Simulation, _ *apiserver.Request) {
+			s.policy = &policy{}
+		}},
+		"one more than with these": {writes: mostWrites + alteredWrites + 1, pause: time.Second, want: "16 times", change: func(s *Simulation, _ *apiserver.Request) {
+			s.policy = &policy{}
+		}},
+		"with waits": {writes: 100, pause: 6 * time.Second},
 		"of what is asked for anew": {writes: 100, pause: time.Second, change: func(s *Simulation, r *apiserver.Request) {
 			r.Body = []byte(`{"spec":{"paused":` + strings.Repeat("1", 1+s.Steps) + `}}`)
 		}},
@@ -88,7 +94,7 @@ func TestOracleFindsAFight(t *testing.T) {
 			r.Body = []byte(`{"metadata":{"resourceVersion":"` + strings.Repeat("1", 1+s.Steps) + `"}}`)
 		}, want: "within a minute"},
 		"rollouts":            {writes: mostRollouts, pause: 30 * time.Second, rolls: true},
-		"one rollout more":    {writes: mostRollouts + 1, pause: 30 * time.Second, rolls: true, want: "the pods were replaced 9 times"},
+		"one rollout more":    {writes: mostRollouts + 1, pause: 30 * time.Second, rolls: true, want: "the pods were replaced 11 times"},
 		"rollouts with waits": {writes: 30, pause: 2 * time.Minute, rolls: true},
 		"rollouts for what users ask for in turn": {writes: 30, pause: 30 * time.Second, rolls: true, change: func(s *Simulation, _ *apiserver.Request) { s.oracle.specs++ }},
 	}
@@ -106,6 +112,7 @@ func TestOracleFindsAFight(t *testing.T) {
 					}
 					s.Steps++
 					s.oracle.checkTempo(r, watch.Modified, after, before)
+					s.oracle.answered(r)
 					time.Sleep(test.pause)
 				}
 				found := strings.Join(s.oracle.violations, "\n")

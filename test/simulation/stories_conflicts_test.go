@@ -50,7 +50,7 @@ func (s *story) checkConflicts() {
 			}
 		}
 	}
-	for _, name := range []string{"web", "api"} {
+	for _, name := range names {
 		s.checkTold(name, told)
 	}
 }

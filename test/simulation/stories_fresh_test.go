@@ -27,10 +27,13 @@ type remains struct {
 
 // remains returns what a story has left; nil if its end depends, by right, on what happened before: where somebody else has a part
 // in a child, a number of pods is left to whoever sets it, a proxy keeps what it had since its reference is of no use,
-// something waits for its deletion, or a child that lost its owner outlives it.
+// something waits for its deletion, a child that lost its owner outlives it, or two MCPServers ask for the same name.
 func (s *story) remains() *remains {
 	s.t.Helper()
 	end := &remains{}
+	if s.exists(toolhive, "MCPServer", "web") && s.exists(toolhive, "MCPServer", meeting) {
+		return nil // Whichever was there first has the Service.
+	}
 	for _, k := range s.workloads.collected {
 		for _, obj := range s.Server.List(k) {
 			object := access(obj)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -48,7 +49,11 @@ type act struct {
 var acts = []act{
 	{"create", func(s *story) {
 		if name := s.anyName(); !s.exists(toolhive, "MCPServer", name) {
-			s.createServer(name, s.spec())
+			spec := s.spec()
+			if name == meeting && s.random.IntN(2) == 0 {
+				spec["transport"] = "stdio" // It is to have no Service of the name that meets another one's.
+			}
+			s.createServer(name, spec)
 		}
 	}},
 	{"edit", func(s *story) { s.onServer(func(name string) { s.editSpec(name, s.spec()) }) }},
@@ -127,6 +132,17 @@ var acts = []act{
 	{"stale object", func(s *story) {
 		s.onChild(func(kind, group, name string) { s.writeStale(kind, group, name) })
 	}},
+	{"object in the way", func(s *story) {
+		account := &corev1.ServiceAccount{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "ServiceAccount"}, ObjectMeta: metav1.ObjectMeta{Name: s.anyName() + pick(s.random, "-sa", "-proxy-runner")},
+		}
+		if s.random.IntN(2) == 0 {
+			account.Labels = map[string]string{v1beta1.LabelToolHive: "true"}
+		}
+		if !s.exists("", "ServiceAccount", account.Name) {
+			s.Create("", "ServiceAccount", account)
+		}
+	}},
 	{"strip owners", func(s *story) {
 		s.onChild(func(kind, group, name string) {
 			s.editAs("tool", group, kind, name, func(content fields) { delete(content["metadata"].(fields), "ownerReferences") })
@@ -145,7 +161,13 @@ var acts = []act{
 
 func pick[T any](random *rand.Rand, from ...T) T { return from[random.IntN(len(from))] }
 
-func (s *story) anyName() string { return pick(s.random, "web", "api") }
+// meeting is the name of an MCPServer whose backend Service has the name of the Service of another one's proxy.
+const meeting = "web-proxy"
+
+// names are those of MCPServers.
+var names = []string{"web", "api", meeting}
+
+func (s *story) anyName() string { return pick(s.random, names...) }
 
 // onServer does something to an MCPServer, if there is one.
 func (s *story) onServer(do func(name string)) {
@@ -318,6 +340,7 @@ func tell(t *testing.T, seed uint64) (end telling) {
 			}
 		}
 		s.Settle()
+		s.chaos.left = 0 // Otherwise what is to be compared may not be over.
 		before, version := s.state(), s.Server.Version()
 		end.killed = s.killed
 		for _, o := range s.operators {
