@@ -288,7 +288,7 @@ func TestOracleFindsRetries(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if found := repeated(test.served); (len(found) > 0) != test.repeated {
+			if found := repeated(test.served, 1); (len(found) > 0) != test.repeated {
 				t.Errorf("repeated: %q", found)
 			}
 			if found := insisted(test.served, 1); (len(found) > 0) != test.insisted {

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// mostRefused is how often a write is tried in calm that changes nothing: with pauses that double up to ten minutes, about ten times.
+	// mostRefused is how often a process tries a write in calm that changes nothing: with pauses that double up to ten minutes, about ten times.
 	mostRefused = 15
 	// mostRetries is how often a process may repeat a refused write of one object in the calm after that: by then its waits are the
 	// longest. After a conflict it waits for a change, and repeats nothing.
@@ -63,7 +63,7 @@ func (r *retries) forget() map[answered]int {
 func (s *Simulation) checkRetries() (again bool) {
 	s.t.Helper()
 	served := s.retries.forget()
-	s.report(repeated(served))
+	s.report(repeated(served, len(s.alive())))
 	if !slices.ContainsFunc(slices.Collect(maps.Keys(served)), answered.isRefused) {
 		return false
 	}
@@ -86,14 +86,14 @@ func (s *Simulation) report(violations []string) {
 	}
 }
 
-// repeated names the writes that were sent too often in calm, however they were answered.
-func repeated(served map[answered]int) (violations []string) {
+// repeated names the writes that were sent too often in calm by so many processes, however they were answered.
+func repeated(served map[answered]int, processes int) (violations []string) {
 	total := map[string]int{}
 	for write, n := range served {
 		total[write.request] += n
 	}
 	for request, n := range total {
-		if n > mostRefused {
+		if n > mostRefused*processes {
 			violations = append(violations, fmt.Sprintf("%s: %d times in %s, and nothing changes", request, n, calm))
 		}
 	}
