@@ -169,7 +169,7 @@ func compareOnce(t *testing.T, what string, want, got outcome, f *fate) {
 }
 
 // afterFate is how much later a scenario may end because one request had a fate, beside what the fate itself takes.
-const afterFate = 10 * time.Second
+const afterFate = 20 * time.Second
 
 // withoutWebhook returns a state without what the webhook of admit has added.
 func withoutWebhook(t *testing.T, state history.State) history.State {
