@@ -42,7 +42,7 @@ func observe(p *pass, do *executor) bool {
 	for i := range o.Held {
 		o.Held[i].Message += " " + enforced(p.Snapshot)
 	}
-	o.HashesUnused = p.Deployment() != nil && (p.blocked || len(o.Held) > 0 || p.unwritten.Has(p.DeploymentRef()))
+	o.HashesUnused = o.Deployment != nil && (p.blocked || len(o.Held) > 0 || p.unwritten.Has(p.DeploymentRef()))
 	o.NoService = !p.HasService()
 	o.LosesSessions = render.LosesSessions(o.ProxyPods, do.config.Options)
 	return true
