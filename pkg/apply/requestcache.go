@@ -314,8 +314,8 @@ func (a *Applier) ReviewConflict(writer string, ref ObjectRef, state *State) (co
 }
 
 // pace returns a refusal while it is too early to make a write again that other clients keep undoing: the intent is the one that was
-// written last, or the object is gone, whoever asks for it; and nothing else is asked for. It counts an attempt once. A status is paced by
-// its author, who decides when it is worth a write.
+// written last, or the object does not exist; and nothing else is asked for. It counts an attempt once. A status is paced by its author,
+// who decides when it is worth a write.
 func (w *writer[L, A]) pace(a *attempt[L, A]) error {
 	if a.undone != nil || w.manager.Subresource != "" || a.Take != nil || a.Inherit != nil || a.Confirm || a.LetGo {
 		return nil
