@@ -224,7 +224,7 @@ func TestClassesOfRefusals(t *testing.T) {
 		}
 		reached[test.want] = true
 	}
-	// Whenever the Deployment is written, somebody takes a label away.
+	// Whenever the Deployment is written, another client removes a label.
 	l.spoil, l.path, l.core = nil, "", env.Core
 	applier, ref := apply.NewApplier(nil), apply.ObjectRef{Kind: managers.Deployment, NamespacedName: types.NamespacedName{Namespace: l.Name, Name: "undone"}}
 	for range 100 {
