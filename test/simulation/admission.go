@@ -104,7 +104,7 @@ type policy struct {
 	changed *fieldpath.Set
 }
 
-// isChild reports whether an object is of a kind that MCPServers have children of, other than pods and what controllers make.
+// isChild reports whether a kind is one of the children that operators write.
 func isChild(k *apiserver.Kind) bool {
 	return k.Group != toolhive && k.Kind != "Pod" && k.Kind != "ReplicaSet"
 }
@@ -114,7 +114,7 @@ func (p *policy) concerns(r *apiserver.Request) bool {
 	return p != nil && r.Subresource == "" && isChild(r.Kind)
 }
 
-// admit lets the policy change an object before it is stored. The caller sets defaults again.
+// admit lets the policy change an object before it is stored. Afterwards it sets defaults again.
 func (p *policy) admit(s *Simulation, r *apiserver.Request, obj runtime.Object) {
 	before := obj.DeepCopyObject()
 	p.alter(obj)

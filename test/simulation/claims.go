@@ -72,7 +72,7 @@ func (o *oracle) protected(r *apiserver.Request, entry *metav1.ManagedFieldsEntr
 	return fields
 }
 
-// mirrored is what the API server keeps equal to serviceAccountName, whoever owns it.
+// mirrored is what the API server keeps equal to serviceAccountName, regardless of its owner.
 var mirrored = fieldpath.NewSet(fieldpath.MakePathOrDie("spec", "template", "spec", "serviceAccount"))
 
 func isFreeholds(manager string) bool { return managers.ClassOf(manager, "") == managers.ClassFreehold }

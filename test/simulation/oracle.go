@@ -44,30 +44,28 @@ type oracle struct {
 	// tempo has the times of recent writes, and specs counts what users, and other clients than operators, have asked for.
 	tempo tempo
 	specs int
-	// unanswered are the writes of children that were carried out, and what they write, until their clients have an answer.
+	// unanswered are the writes of operators that were carried out, until their clients have an answer, and what they write of a child.
 	unanswered map[*apiserver.Request]string
-	// deleted are the children that operators have deleted, by kind and name, and last has who has changed each object last.
+	// deleted are the children that operators have deleted, by kind and name, and last has the write that has changed each object last.
 	deleted map[string]deleted
-	last    map[types.UID]*lastWrite
+	last    map[types.UID]*apiserver.Request
 	// violations are what was promised and not kept.
 	violations []string
 }
 
 func newOracle(s *Simulation) *oracle {
-	return &oracle{
-		s: s, mayTake: func(string) bool { return false }, rolls: map[string]int{}, generations: map[types.UID]int64{},
-		stdio: map[string]bool{}, live: map[types.UID]runtime.Object{},
-		processes: map[types.NamespacedName]string{}, taken: map[string]bool{},
-		wanted: wanted{map[author]fields{}, map[types.UID]types.UID{}}, tempo: tempo{},
-		deleted: map[string]deleted{}, last: map[types.UID]*lastWrite{}, unanswered: map[*apiserver.Request]string{},
+	o := &oracle{
+		s: s, mayTake: func(string) bool { return false }, live: map[types.UID]runtime.Object{}, processes: map[types.NamespacedName]string{},
 	}
+	o.forget()
+	return o
 }
 
 // forget forgets objects that are gone.
 func (o *oracle) forget() {
 	o.rolls, o.generations, o.stdio, o.taken = map[string]int{}, map[types.UID]int64{}, map[string]bool{}, map[string]bool{}
 	o.wanted, o.tempo = wanted{map[author]fields{}, map[types.UID]types.UID{}}, tempo{}
-	o.deleted, o.last, o.unanswered = map[string]deleted{}, map[types.UID]*lastWrite{}, map[*apiserver.Request]string{}
+	o.deleted, o.last, o.unanswered = map[string]deleted{}, map[types.UID]*apiserver.Request{}, map[*apiserver.Request]string{}
 }
 
 func (o *oracle) violated(r *apiserver.Request, why string, args ...any) {
@@ -86,7 +84,7 @@ func (o *oracle) committed(r *apiserver.Request, event watch.EventType, obj, old
 	o.s.wrote = time.Now()
 	o.count(r, event, obj, old)
 	o.keep(event, obj)
-	o.last[access(obj).GetUID()] = &lastWrite{request: r}
+	o.last[access(obj).GetUID()] = r
 	if r.Kind.GroupKind() == managers.MCPServer {
 		o.generations[access(obj).GetUID()] = access(obj).GetGeneration()
 		if isStdio(obj) {

@@ -13,29 +13,10 @@ import (
 	"github.com/freehold-dev/freehold/internal/apiserver"
 )
 
-// lastWrite is the last change of an object.
-type lastWrite struct {
-	request *apiserver.Request
-	// answered is set once the client has learned of it.
-	answered bool
-}
-
-// lastWriteOf returns the last change of the object of a request; nil if that does not exist.
-func (o *oracle) lastWriteOf(r *apiserver.Request) *lastWrite {
-	if !r.Writes() || r.Kind == nil {
-		return nil
-	}
-	obj, ok := o.s.Server.Get(r.Kind, r.Namespace, r.Name)
-	if !ok {
-		return nil
-	}
-	return o.last[access(obj).GetUID()]
-}
-
 // checkRace finds a process that loses a race against itself: the API server refuses its write since the object is another one than the
 // process has seen, and it is this process that has changed it, and that knows. It waits until its cache shows what it has written.
 func (o *oracle) checkRace(r *apiserver.Request, answer apiserver.Answer) {
-	if answer.Code != http.StatusConflict || !isOurs(r) || isPlugin(r) {
+	if answer.Code != http.StatusConflict || !r.Writes() || r.Kind == nil || !isOurs(r) || isPlugin(r) {
 		return
 	}
 	body, _, err := scheme.Codecs.UniversalDeserializer().Decode(answer.Body, nil, nil) // Built-in kinds are served as protobuf.
@@ -51,7 +32,12 @@ func (o *oracle) checkRace(r *apiserver.Request, answer apiserver.Answer) {
 	if refusal.Details != nil && len(refusal.Details.Causes) > 0 {
 		return // Other field managers own some of it.
 	}
-	if last := o.lastWriteOf(r); last != nil && last.answered && last.request.Client == r.Client {
+	obj, ok := o.s.Server.Get(r.Kind, r.Namespace, r.Name)
+	if !ok {
+		return
+	}
+	last := o.last[access(obj).GetUID()]
+	if _, waits := o.unanswered[last]; last != nil && last.Client == r.Client && !waits {
 		o.violated(r, "the process lost a race against itself: %s", refusal.Message)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -49,11 +50,7 @@ func (o *oracle) applied(r *apiserver.Request, answer apiserver.Answer) {
 	}
 	uid := access(obj).GetUID()
 	o.wanted.bodies[author{uid, r.Manager}] = body
-	var partial metav1.PartialObjectMetadata
-	if err := json.Unmarshal(r.Body, &partial); err != nil {
-		o.s.t.Fatal(err)
-	}
-	for _, owner := range partial.OwnerReferences {
+	for _, owner := range (&unstructured.Unstructured{Object: body}).GetOwnerReferences() {
 		if owner.Kind == managers.MCPServer.Kind {
 			o.wanted.server[uid] = owner.UID
 		}

@@ -186,7 +186,7 @@ func (s *story) onWorkload(do func(kind, name string)) {
 // onChild does something to any child, and keeps a copy of how it was.
 func (s *story) onChild(do func(kind, group, name string)) {
 	k := s.workloads.collected[s.random.IntN(len(s.workloads.collected))]
-	if k.Group == toolhive || k.Kind == "Pod" || k.Kind == "ReplicaSet" {
+	if !isChild(k) {
 		return
 	}
 	all := s.Server.List(k)

@@ -45,6 +45,7 @@ func (t tempo) add(write string, within time.Duration) int {
 // checkTempo finds a process that makes the same write again and again, or replaces pods again and again, for the same specs: an edit of an
 // MCPServer does not wait.
 func (o *oracle) checkTempo(r *apiserver.Request, event watch.EventType, obj, old runtime.Object) {
+	o.unanswered[r] = ""
 	if r.Verb == "apply" && r.Subresource == "" && isChild(r.Kind) {
 		o.unanswered[r] = fmt.Sprint(r.Client, " writes ", r, " for specs ", o.specs, string(intentIn(r.Body)))
 	}
@@ -55,9 +56,9 @@ func (o *oracle) checkTempo(r *apiserver.Request, event watch.EventType, obj, ol
 	}
 }
 
-// mostWrites is how often a process may have written the same to an object within the last minute. Two MCPServers that ask for an object of
+// allowedWrites is how often a process may have written the same to an object within the last minute. Two MCPServers that ask for an object of
 // the same name may each have it in turn.
-func (o *oracle) mostWrites(r *apiserver.Request) int {
+func (o *oracle) allowedWrites(r *apiserver.Request) int {
 	most, servers := mostWrites, 0
 	if o.s.policy != nil || time.Since(o.s.lifted) < time.Minute {
 		most += alteredWrites
@@ -72,11 +73,8 @@ func (o *oracle) mostWrites(r *apiserver.Request) int {
 
 // answered takes note of a request whose answer its client has. A process makes a write again whose answer it does not have.
 func (o *oracle) answered(r *apiserver.Request) {
-	if last := o.lastWriteOf(r); last != nil && last.request == r {
-		last.answered = true
-	}
 	if write := o.unanswered[r]; write != "" {
-		if n := o.tempo.add(write, time.Minute); n > o.mostWrites(r) {
+		if n := o.tempo.add(write, time.Minute); n > o.allowedWrites(r) {
 			o.violated(r, "the same was written %d times within a minute", n)
 		}
 	}
