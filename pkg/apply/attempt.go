@@ -109,7 +109,6 @@ func (w *writer[L, A]) begin(requests *requestCache, key string, req Request) (a
 		return a, err
 	}
 	a.identify()
-	w.noteUnrecorded(a)
 	last := requests.recall(key, req.Object)
 	if last.intent == a.intent {
 		a.last = last
@@ -117,6 +116,7 @@ func (w *writer[L, A]) begin(requests *requestCache, key string, req Request) (a
 		a.last.undone = last.undone // Another intent does not end what others do.
 	}
 	a.disputed = a.out.Live != nil && last.isDisputed(a.object(), w.entryHash(a))
+	w.noteUnrecorded(a)
 	return a, nil
 }
 
@@ -132,17 +132,11 @@ func (w *writer[L, A]) held(a *attempt[L, A]) bool {
 	case ClassForeign, ClassStale:
 		return false // The writer decides these without a request, and has just decided otherwise.
 	case ClassUndone:
-		// What others do to the object does not end the wait, unless the object is as it was written.
 		if a.State != nil {
 			if same, err := w.matches(a, a.State.claim(w.manager.Name)); err == nil && same {
 				return false
 			}
 		}
-		if left := last.left(a.requests.clock.Now()); left > 0 {
-			a.out.Err, a.out.RetryAfter = last.err, left
-			return true
-		}
-		return false
 	case ClassConflict:
 		if a.Yield != nil && slices.ContainsFunc(last.contested, func(path fieldpath.Path) bool { return a.unsets(path) && a.Yield(path) }) {
 			return false // It yields a field that it was to remove. The intent does not name the field, so it is the same as before.

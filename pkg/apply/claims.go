@@ -211,6 +211,8 @@ func (w *writer[L, A]) take(ctx context.Context, a *attempt[L, A]) Outcome {
 		if edit == nil && err == nil {
 			break
 		}
+		// What the author of the request decides does not wait until others stop undoing what was written.
+		a.undone, a.last.undone = nil, nil
 		if err := w.edit(ctx, a, CauseTaken, edit, err); err != nil {
 			a.untaken = conflict
 			return w.refused(a, err)

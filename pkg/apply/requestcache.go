@@ -95,14 +95,16 @@ type refusalEntry struct {
 	contested []fieldpath.Path
 }
 
-// isDisputed reports whether the writer is in conflict about an object, or another client has changed what the writer owned after its last
-// write. A watch event that overtakes the answer to the writer's own apply looks like such a change.
+// isDisputed reports whether the writer is in conflict about an object, or waits because others undo what it writes, or another client has
+// changed what the writer owned after its last write. A watch event that overtakes the answer to the writer's own apply looks like such a
+// change.
 func (e *entry) isDisputed(object, entryHash uint64) bool {
 	if e.object != object {
 		return false
 	}
 	if e.refused != nil {
-		return ClassOf(e.refused.err) == ClassConflict
+		class := ClassOf(e.refused.err)
+		return class == ClassConflict || class == ClassUndone
 	}
 	return e.claims != entryHash
 }
@@ -135,7 +137,7 @@ func (r *refusalEntry) after(before *refusalEntry, now time.Time) (fresh bool) {
 		return true
 	}
 	if !r.until.IsZero() {
-		return true
+		return before == nil || !before.until.Equal(r.until)
 	}
 	r.wait = policy.FirstWait
 	// A busy controller may try again later than a short wait asks, but not later by the longest wait.
@@ -314,10 +316,10 @@ func (a *Applier) ReviewConflict(writer string, ref ObjectRef, state *State) (co
 }
 
 // pace returns a refusal while it is too early to make a write again that other clients keep undoing: the intent is the one that was
-// written last, or the object does not exist; and nothing else is asked for. It counts an attempt once. A status is paced by its author,
-// who decides when it is worth a write.
+// written last, or the object does not exist; and the request takes nothing, see Writer.take, and asks for nothing else. It counts an
+// attempt once. A status is paced by its author, who decides when it is worth a write.
 func (w *writer[L, A]) pace(a *attempt[L, A]) error {
-	if a.undone != nil || w.manager.Subresource != "" || a.Take != nil || a.Inherit != nil || a.Confirm || a.LetGo {
+	if a.undone != nil || w.manager.Subresource != "" || a.Confirm || a.LetGo {
 		return nil
 	}
 	if isNew := a.last.intent != a.intent && a.out.Live != nil; isNew || a.last.undone == nil {
@@ -366,11 +368,12 @@ func (w *writer[L, A]) remember(a *attempt[L, A]) {
 	a.requests.remember(a.key, a.Object, what)
 }
 
-// refused ends an attempt that the API server has refused.
+// refused ends an attempt that the API server has refused, or that is paced.
 func (w *writer[L, A]) refused(a *attempt[L, A], refusal error) Outcome {
 	a.out.Err = refusal
-	w.hold(a)
-	a.out.Action = ActionRefused
+	if fresh := w.hold(a); fresh || ClassOf(refusal) != ClassUndone {
+		a.out.Action = ActionRefused
+	}
 	return a.out
 }
 

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
@@ -158,27 +160,104 @@ func TestAnObjectThatOthersDeleteIsMadeAgainAfterWaitsWhoeverAsksForIt(t *testin
 
 // An edit does not wait, and neither does what somebody else has put right.
 func TestWhatIsNewIsWrittenInTheMidstOfAWar(t *testing.T) {
-	c := managing(t)
-	c.settled(c.pass(web("a:1"), nil), apply.ActionNone)
-	undo := wars["a label is removed"]
-	for range 6 {
-		undo(c)
-		c.keep()
-		c.settled(c.pass(web("a:1"), nil), apply.ActionApplied)
-		c.keep()
-	}
-	right := c.live()
-	undo(c)
-	c.keep()
-	if out := c.pass(web("a:1"), nil); apply.ClassOf(out.Err) != apply.ClassUndone {
-		t.Fatalf("%s with error %v", out.Action, out.Err)
-	}
+	c, right := warring(t, nil)
 	c.stored = right
 	c.keep()
 	c.settled(c.pass(web("a:1"), nil), apply.ActionNone)
-	undo(c)
+	wars["a label is removed"](c)
 	c.keep()
 	c.settled(c.pass(web("a:2"), nil), apply.ActionApplied)
+}
+
+// warring is a controller that waits before it restores the label app of its object. right is the object as it wants it.
+func warring(t *testing.T, complete func(*apply.Request)) (c *cached, right *deployment) {
+	t.Helper()
+	c = managing(t)
+	c.settled(c.pass(web("a:1"), complete), apply.ActionNone)
+	for range 6 {
+		wars["a label is removed"](c)
+		c.keep()
+		c.settled(c.pass(web("a:1"), complete), apply.ActionApplied)
+		c.keep()
+	}
+	right = c.live()
+	wars["a label is removed"](c)
+	c.keep()
+	if out := c.pass(web("a:1"), complete); apply.ClassOf(out.Err) != apply.ClassUndone || out.Action != apply.ActionRefused {
+		t.Fatalf("%s with error %v", out.Action, out.Err)
+	}
+	return c, right
+}
+
+// A request to take fields may stay on an object for good. What takes none of them waits all the same.
+func TestARequestToTakeThatTakesNothingDoesNotEndTheWaits(t *testing.T) {
+	c, _ := warring(t, takeAll)
+	if out := c.pass(web("a:1"), takeAll); apply.ClassOf(out.Err) != apply.ClassUndone || out.Action != apply.ActionNone || out.RetryAfter == 0 {
+		t.Fatalf("%s with error %v, again after %s", out.Action, out.Err, out.RetryAfter)
+	}
+}
+
+// A manager whose claims the writer inherits may claim again and again.
+func TestAnInheritanceDoesNotEndTheWaits(t *testing.T) {
+	c := managing(t)
+	c.settled(c.pass(web("a:1"), nil), apply.ActionNone)
+	for range 6 {
+		c.update("them", func(d *deployment) { d.Spec.Template.Spec.Containers[0].Image = "theirs" })
+		c.keep()
+		c.settled(c.pass(web("a:1"), inheritAll), apply.ActionApplied)
+		c.keep()
+	}
+	c.update("them", func(d *deployment) { d.Spec.Template.Spec.Containers[0].Image = "theirs" })
+	c.keep()
+	if out := c.pass(web("a:1"), inheritAll); apply.ClassOf(out.Err) != apply.ClassUndone || out.RetryAfter == 0 {
+		t.Fatalf("%s with error %v, again after %s", out.Action, out.Err, out.RetryAfter)
+	}
+}
+
+// A conflict that arises in the wait is reported at once, and settled at once.
+func TestAConflictIsReportedAndSettledInTheMidstOfAWar(t *testing.T) {
+	seize := func(t *testing.T) *cached {
+		c, _ := warring(t, nil)
+		c.update("them", func(d *deployment) { d.Labels["app"] = "theirs" })
+		c.keep()
+		c.requests = nil
+		out := c.pass(web("a:1"), nil)
+		if apply.ClassOf(out.Err) != apply.ClassConflict || out.Action != apply.ActionRefused || out.RetryAfter != 0 {
+			t.Fatalf("%s with error %v", out.Action, out.Err)
+		}
+		c.expect("a conflict in the wait")
+		return c
+	}
+	t.Run("by its owner", func(t *testing.T) {
+		c := seize(t)
+		c.update("them", func(d *deployment) { delete(d.Labels, "app") })
+		c.keep()
+		if out := c.pass(web("a:1"), nil); apply.ClassOf(out.Err) != apply.ClassUndone || out.RetryAfter == 0 {
+			t.Fatalf("%s with error %v, again after %s", out.Action, out.Err, out.RetryAfter)
+		}
+	})
+	t.Run("by a take", func(t *testing.T) {
+		c := seize(t)
+		c.settled(c.pass(web("a:1"), takeAll), apply.ActionApplied)
+		c.expect("a take in the wait", "edit "+editor, "apply content")
+	})
+	t.Run("by a take that loses a race", func(t *testing.T) {
+		c := seize(t)
+		c.refuse = func(request string) error {
+			if request == "apply content" {
+				return apierrors.NewConflict(schema.GroupResource{Resource: "deployments"}, "web", errors.New("the object has been modified"))
+			}
+			return nil
+		}
+		if out := c.pass(web("a:1"), takeAll); apply.ClassOf(out.Err) != apply.ClassMoved {
+			t.Fatalf("%s with error %v", out.Action, out.Err)
+		}
+		c.refuse = nil
+		c.update("somebody", func(d *deployment) { d.Labels["theirs"] = "x" })
+		c.keep()
+		c.clock.SetTime(c.clock.Now().Add(time.Second))
+		c.settled(c.pass(web("a:1"), takeAll), apply.ActionApplied)
+	})
 }
 
 // An unwanted object that another client creates whenever it is deleted is deleted less and less often.
