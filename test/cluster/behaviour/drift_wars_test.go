@@ -30,15 +30,20 @@ type remover struct {
 	component harness.Component
 	// patch is a JSON patch that fails while the thing is gone; empty to delete the child.
 	patch string
+	// taken reports that the MCPServer keeps a request to take a field of the child, which was carried out before.
+	taken bool
 }
 
 var removers = map[string]remover{
-	"a label of a Service": {harness.ProxyService, `[{"op":"remove","path":"/metadata/labels/toolhive-name"}]`},
-	"a Service":            {harness.ProxyService, ""},
-	"an owner reference":   {harness.ProxyService, `[{"op":"remove","path":"/metadata/ownerReferences/0"}]`},
-	"a probe":              {harness.Proxy, `[{"op":"remove","path":"/spec/template/spec/containers/0/livenessProbe"}]`},
-	"a Deployment":         {harness.Proxy, ""},
+	"a label of a Service": {component: harness.ProxyService, patch: `[{"op":"remove","path":"/metadata/labels/toolhive-name"}]`},
+	"a Service":            {component: harness.ProxyService},
+	"an owner reference":   {component: harness.ProxyService, patch: `[{"op":"remove","path":"/metadata/ownerReferences/0"}]`},
+	"a probe":              {component: harness.Proxy, patch: removeProbe},
+	"a Deployment":         {component: harness.Proxy},
+	"a probe of a Deployment of which a field was taken": {component: harness.Proxy, patch: removeProbe, taken: true},
 }
+
+const removeProbe = `[{"op":"remove","path":"/spec/template/spec/containers/0/livenessProbe"}]`
 
 // remove takes the thing away once, and reports whether it was there.
 func (r remover) remove(ctx context.Context, ns *harness.Namespace, name string) (done bool, err error) {
@@ -74,6 +79,13 @@ func TestARemoverIsNotFoughtAtFullSpeed(t *testing.T) {
 			t.Parallel()
 			ns := settledServer(t)
 			object := ns.MustObject(t, r.component, "web").GetName()
+			if r.taken {
+				ns.MustPatch(t, harness.Hand, r.component, "web", harness.Replace(harness.FirstContainer+"/image", harness.OtherImage))
+				ns.AwaitConflict(t, "web", harness.Hand)
+				ns.Annotate(t, "web", v1beta1.AnnotationTake, harness.Hand)
+				ns.AwaitNoConflict(t, "web")
+				ns.AwaitSettled(t, "web")
+			}
 			began := ns.Mark(t)
 
 			ctx, cancel := context.WithTimeout(t.Context(), warLasts)
