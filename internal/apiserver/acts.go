@@ -28,7 +28,7 @@ func (s *Server) Edit(k *Kind, namespace, name, subresource, manager string, edi
 	var managed runtime.Object
 	if subresource == "scale" {
 		managed, err = k.scaled(before.live, func(scale runtime.Object) (runtime.Object, error) {
-			return k.scale.managers[subresource].Update(scale, k.scaleOf(obj), manager)
+			return k.scale.managers[endpoint{k.scale.Version, subresource}].Update(scale, k.scaleOf(obj), manager)
 		})
 	} else {
 		managed, err = r.manage().Update(before.live.DeepCopyObject(), obj, manager)

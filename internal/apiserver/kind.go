@@ -4,6 +4,8 @@
 package apiserver
 
 import (
+	"bytes"
+	"cmp"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -14,9 +16,11 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Kind is a kind of objects that a Server serves, in one version.
+// Kind is a kind of objects that a Server serves. It stores them in the version of GroupVersionKind.
 type Kind struct {
 	schema.GroupVersionKind
+	// Versions are others in which it serves them, with the same fields.
+	Versions []string
 	// Resource is the plural name in paths, such as deployments.
 	Resource string
 	// ClusterScoped is set for kinds whose objects are in no namespace.
@@ -37,11 +41,13 @@ type Kind struct {
 	// Strategy is what the kind does beyond what all kinds do; Basic when nil.
 	Strategy Strategy
 
-	// managers are the field managers, by subresource.
-	managers map[string]*managedfields.FieldManager
+	managers map[endpoint]*managedfields.FieldManager
 	// scale is the kind of the subresource scale; nil for none.
 	scale *Kind
 }
+
+// endpoint is where requests about a kind arrive. Each has a field manager, as the owners of fields are recorded with the version.
+type endpoint struct{ version, subresource string }
 
 // Strategy is what one kind does with the objects that clients send. It is called while no other request is carried out,
 // and may modify the first object of its arguments.
@@ -78,22 +84,25 @@ func (k *Kind) Prepare() (err error) {
 
 // prepare makes the field managers for some subresources.
 func (k *Kind) prepare(subresources ...string) error {
-	k.managers = map[string]*managedfields.FieldManager{}
+	k.managers = map[endpoint]*managedfields.FieldManager{}
 	for _, subresource := range subresources {
-		reset := map[fieldpath.APIVersion]*fieldpath.Set{}
-		if fields := k.Strategy.ResetFields(subresource); fields != nil {
-			reset[fieldpath.APIVersion(k.GroupVersion().String())] = fields
+		for _, version := range append([]string{k.Version}, k.Versions...) {
+			gvk := k.GroupKind().WithVersion(version)
+			reset := map[fieldpath.APIVersion]*fieldpath.Set{}
+			if fields := k.Strategy.ResetFields(subresource); fields != nil {
+				reset[fieldpath.APIVersion(gvk.GroupVersion().String())] = fields
+			}
+			newManager := managedfields.NewDefaultFieldManager
+			if _, custom := k.New().(runtime.Unstructured); custom {
+				newManager = managedfields.NewDefaultCRDFieldManager
+			}
+			manager, err := newManager(
+				k.Fields, k.Scheme, k.Strategy, k.Scheme, gvk, k.GroupVersion(), subresource, fieldpath.NewExcludeFilterSetMap(reset))
+			if err != nil {
+				return fmt.Errorf("cannot manage fields of %s: %w", gvk, err)
+			}
+			k.managers[endpoint{version, subresource}] = manager
 		}
-		newManager := managedfields.NewDefaultFieldManager
-		if _, custom := k.New().(runtime.Unstructured); custom {
-			newManager = managedfields.NewDefaultCRDFieldManager
-		}
-		manager, err := newManager(
-			k.Fields, k.Scheme, k.Strategy, k.Scheme, k.GroupVersionKind, k.GroupVersion(), subresource, fieldpath.NewExcludeFilterSetMap(reset))
-		if err != nil {
-			return fmt.Errorf("cannot manage fields of %s: %w", k.Kind, err)
-		}
-		k.managers[subresource] = manager
 	}
 	return nil
 }
@@ -107,4 +116,29 @@ func access(obj runtime.Object) metav1.Object {
 }
 
 // manage returns the field manager for a request.
-func (r *Request) manage() *managedfields.FieldManager { return r.Kind.managers[r.Subresource] }
+func (r *Request) manage() *managedfields.FieldManager {
+	return r.Kind.managers[endpoint{r.gvk().Version, r.Subresource}]
+}
+
+// gvk is the kind in the version of the request.
+func (r *Request) gvk() schema.GroupVersionKind {
+	return r.Kind.GroupKind().WithVersion(cmp.Or(r.Version, r.Kind.Version))
+}
+
+// written returns a copy of a stored object in the version of a request.
+func (r *Request) written(live runtime.Object) runtime.Object {
+	obj := live.DeepCopyObject()
+	obj.GetObjectKind().SetGroupVersionKind(r.gvk())
+	return obj
+}
+
+// in returns an encoded object in another version. Its apiVersion comes first.
+func (k *Kind) in(version string, encoded []byte) []byte {
+	if version == "" || version == k.Version {
+		return encoded
+	}
+	name := func(version string) []byte {
+		return fmt.Appendf(nil, `"apiVersion":%q`, schema.GroupVersion{Group: k.Group, Version: version})
+	}
+	return bytes.Replace(encoded, name(k.Version), name(version), 1)
+}

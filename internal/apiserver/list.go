@@ -90,7 +90,7 @@ func (s *Server) list(r *Request) Answer {
 		case limit > 0 && len(items) == limit:
 			left++
 		default:
-			items = append(items, r.Kind.item(o))
+			items = append(items, r.Kind.in(r.Version, r.Kind.item(o)))
 			if len(items) == limit {
 				from.After = name
 			}
@@ -103,7 +103,7 @@ func (s *Server) list(r *Request) Answer {
 		}
 	}
 	return Answer{Code: http.StatusOK, Body: encode(map[string]any{
-		"apiVersion": r.Kind.GroupVersion().String(), "kind": r.Kind.Kind + "List", "metadata": metadata, "items": items,
+		"apiVersion": r.gvk().GroupVersion().String(), "kind": r.Kind.Kind + "List", "metadata": metadata, "items": items,
 	})}
 }
 

@@ -29,6 +29,8 @@ type Request struct {
 	Verb string
 	// Kind is what the request is about; nil for what the server does not serve.
 	Kind *Kind
+	// Version is that of the path; empty for the version in which the kind is stored.
+	Version string
 	// Namespace, Name and Subresource are empty where the path has none.
 	Namespace, Name, Subresource string
 	// Manager is the field manager of a write. It is the client's name where the client names none.
@@ -102,7 +104,7 @@ func (s *Server) parse(client string, from *http.Request) (*Request, error) {
 		r.Namespace, parts = parts[1], parts[2:]
 	}
 	if len(parts) > 0 {
-		r.Kind = s.kind(group, version, parts[0])
+		r.Kind, r.Version = s.kind(group, version, parts[0]), version
 	}
 	if len(parts) > 1 {
 		r.Name = parts[1]

@@ -191,7 +191,7 @@ func (s *Server) serve(r *Request, heldEvents bool) Answer {
 	if err != nil {
 		return Refuse(err)
 	}
-	return Answer{Code: code, Body: found.json()}
+	return Answer{Code: code, Body: r.Kind.in(r.Version, found.json())}
 }
 
 // discover answers what is about no object. A resource that is missing from a version that is served is not found with a Status, which names
@@ -237,7 +237,7 @@ func (r *Request) decode() (runtime.Object, error) {
 	if err := into(obj, r.Body); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	obj.GetObjectKind().SetGroupVersionKind(r.Kind.GroupVersionKind)
+	obj.GetObjectKind().SetGroupVersionKind(r.gvk())
 	access(obj).SetNamespace(r.Namespace)
 	r.Kind.Strategy.Default(obj)
 	return obj, nil
@@ -264,7 +264,7 @@ func (s *Server) post(r *Request) (*object, error) {
 		m.SetName(m.GetGenerateName() + strconv.Itoa(s.uids+1))
 	}
 	r.Name = m.GetName()
-	managed, err := r.manage().Update(r.Kind.New(), obj, r.Manager)
+	managed, err := r.manage().Update(r.written(r.Kind.New()), obj, r.Manager)
 	if err != nil {
 		return nil, err
 	}
@@ -287,7 +287,7 @@ func (s *Server) apply(r *Request) (found *object, created bool, err error) {
 			fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", body.GetUID()))
 	}
 	empty := r.Kind.New()
-	empty.GetObjectKind().SetGroupVersionKind(r.Kind.GroupVersionKind)
+	empty.GetObjectKind().SetGroupVersionKind(r.gvk())
 	obj, err := r.manage().Apply(empty, body, r.Manager, r.Force)
 	if err != nil {
 		return nil, false, err
@@ -319,7 +319,7 @@ func (s *Server) change(r *Request) (*object, error) {
 		return s.update(r, before, obj)
 	}
 	ofScale := *r
-	ofScale.Kind = r.Kind.scale
+	ofScale.Kind, ofScale.Version = r.Kind.scale, ""
 	obj, err := r.Kind.scaled(before.live, ofScale.changed)
 	if err != nil {
 		return nil, err
@@ -339,7 +339,7 @@ func (r *Request) changed(live runtime.Object) (obj runtime.Object, err error) {
 		if err != nil {
 			return nil, err
 		}
-		obj, err := r.manage().Apply(live.DeepCopyObject(), body, r.Manager, r.Force)
+		obj, err := r.manage().Apply(r.written(live), body, r.Manager, r.Force)
 		if err != nil {
 			return nil, err
 		}
@@ -350,12 +350,12 @@ func (r *Request) changed(live runtime.Object) (obj runtime.Object, err error) {
 	case "update":
 		obj, err = r.decode()
 	default:
-		obj, err = r.patched(live)
+		obj, err = r.patched(r.written(live))
 	}
 	if err != nil {
 		return nil, err
 	}
-	return r.manage().Update(live.DeepCopyObject(), obj, r.Manager)
+	return r.manage().Update(r.written(live), obj, r.Manager)
 }
 
 // patched returns what a JSON patch or a merge patch makes of an object.

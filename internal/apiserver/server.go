@@ -89,7 +89,9 @@ func New(kinds ...*Kind) (*Server, error) {
 				return nil, err
 			}
 		}
-		s.kinds[kind.GroupVersion().WithResource(kind.Resource)] = kind
+		for _, version := range append([]string{kind.Version}, kind.Versions...) {
+			s.kinds[schema.GroupVersionResource{Group: kind.Group, Version: version, Resource: kind.Resource}] = kind
+		}
 		s.objects[kind] = map[types.NamespacedName]*object{}
 	}
 	return s, nil
@@ -209,6 +211,7 @@ func (s *Server) create(r *Request, obj runtime.Object) (*object, error) {
 	if s.objects[r.Kind][keyOf(obj)] != nil {
 		return nil, apierrors.NewAlreadyExists(r.Kind.GroupResource(), m.GetName())
 	}
+	obj.GetObjectKind().SetGroupVersionKind(r.Kind.GroupVersionKind)
 	m.SetUID(s.newUID())
 	m.SetCreationTimestamp(now())
 	m.SetDeletionTimestamp(nil)
@@ -239,6 +242,7 @@ func (s *Server) update(r *Request, before *object, obj runtime.Object) (*object
 	if uid := next.GetUID(); uid != "" && uid != live.GetUID() {
 		return nil, immutable(r, "metadata.uid", string(uid))
 	}
+	obj.GetObjectKind().SetGroupVersionKind(r.Kind.GroupVersionKind)
 	next.SetUID(live.GetUID())
 	next.SetResourceVersion(live.GetResourceVersion())
 	next.SetGeneration(live.GetGeneration())

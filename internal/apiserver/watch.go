@@ -22,8 +22,9 @@ import (
 type Watch struct {
 	// Client is the name of the client.
 	Client string
-	// Kind is what it watches.
-	Kind *Kind
+	// Kind is what it watches, and version that of the path.
+	Kind    *Kind
+	version string
 	// Selects are its selectors, see Request.Selects.
 	Selects string
 
@@ -64,7 +65,7 @@ func (s *Server) watch(r *Request, held bool) (*Watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Watch{Client: r.Client, Kind: r.Kind, Selects: r.Selects(), selection: selection, ctx: r.ctx, wake: make(chan struct{}, 1), held: held}
+	w := &Watch{Client: r.Client, Kind: r.Kind, version: r.Version, Selects: r.Selects(), selection: selection, ctx: r.ctx, wake: make(chan struct{}, 1), held: held}
 	w.bookmarks = r.Query.Get("allowWatchBookmarks") == "true"
 	if w.since, err = r.version(); err != nil {
 		return nil, err
@@ -133,7 +134,7 @@ func (w *Watch) see(c change) {
 }
 
 func (w *Watch) send(event watch.EventType, o *object) {
-	w.queue(frame{frameOf(event, o.json()), event, access(o.live).GetNamespace(), access(o.live).GetName()})
+	w.queue(frame{frameOf(event, w.Kind.in(w.version, o.json())), event, access(o.live).GetNamespace(), access(o.live).GetName()})
 }
 
 // sendBookmark sends a version up to which the client has seen all events; after the initial ones with the mark that these were all.
@@ -143,7 +144,7 @@ func (w *Watch) sendBookmark(version uint64, afterInitial bool) {
 		metadata["annotations"] = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 	}
 	mark := encode(map[string]any{"apiVersion": w.Kind.GroupVersion().String(), "kind": w.Kind.Kind, "metadata": metadata})
-	w.queue(frame{encoded: frameOf(watch.Bookmark, mark), event: watch.Bookmark})
+	w.queue(frame{encoded: frameOf(watch.Bookmark, w.Kind.in(w.version, mark)), event: watch.Bookmark})
 }
 
 // Bookmark sends the newest version to a watch whose client wants to know it, as an API server does about every minute.

@@ -65,6 +65,11 @@ var customs = sync.OnceValues(func() ([]*apiserver.Kind, error) {
 				return nil, fmt.Errorf("cannot serve %s: %w", definition.Name, err)
 			}
 			kind.Fields = fields
+			for _, other := range definition.Spec.Versions {
+				if other.Served && !other.Storage {
+					kind.Versions = append(kind.Versions, other.Name)
+				}
+			}
 			if err := kind.Prepare(); err != nil {
 				return nil, err
 			}
@@ -167,7 +172,7 @@ func (c *customStrategy) ResetFields(subresource string) *fieldpath.Set {
 // typer tells the kind of unstructured objects.
 type typer struct{ runtime.ObjectTyper }
 
-// unstructuredScheme makes unstructured objects, and leaves them in the one version that is served.
+// unstructuredScheme makes unstructured objects. In each version that is served they have the same fields.
 type unstructuredScheme struct{}
 
 // New returns an empty object.
@@ -177,12 +182,19 @@ func (unstructuredScheme) New(kind schema.GroupVersionKind) (runtime.Object, err
 	return obj, nil
 }
 
-// Convert is never called: there is one version.
-func (unstructuredScheme) Convert(_, _, _ any) error { return fmt.Errorf("there is one version") }
+// Convert is never called: field managers convert to versions.
+func (unstructuredScheme) Convert(_, _, _ any) error { return errors.ErrUnsupported }
 
-// ConvertToVersion returns the object.
-func (unstructuredScheme) ConvertToVersion(in runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
-	return in, nil
+// ConvertToVersion returns the object in another version.
+func (unstructuredScheme) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
+	gvk := in.GetObjectKind().GroupVersionKind()
+	to, ok := target.KindForGroupVersionKinds([]schema.GroupVersionKind{gvk})
+	if !ok || to == gvk {
+		return in, nil
+	}
+	out := in.DeepCopyObject()
+	out.GetObjectKind().SetGroupVersionKind(to)
+	return out, nil
 }
 
 // ConvertFieldLabel leaves labels alone.
