@@ -73,7 +73,7 @@ func playWith(t *testing.T, sc scenario, seed uint64, disturb func(s *Simulation
 // eachScenario plays each scenario once without any trouble, and runs a test with it and with how it ended.
 func eachScenario(t *testing.T, test func(t *testing.T, sc scenario, reference outcome)) {
 	t.Helper()
-	each(t, append(scenarios(), takeovers()...), test)
+	each(t, slices.Concat(scenarios(), takeovers(), endings()), test)
 }
 
 // each does so with these scenarios.
@@ -118,7 +118,7 @@ func TestASeedRepeatsAHistory(t *testing.T) {
 			t.Errorf("another history (-first +second):\n%s", diff)
 		}
 	}
-	for _, sc := range append(scenarios(), takeovers()...) {
+	for _, sc := range slices.Concat(scenarios(), takeovers(), endings()) {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
 			repeats(t, func() []string { return play(t, sc, *seed).trace })

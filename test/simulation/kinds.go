@@ -79,7 +79,13 @@ var builtins = sync.OnceValues(func() ([]*apiserver.Kind, error) {
 		}
 		kinds = append(kinds, kind)
 	}
-	return withOtherChildren(kinds, fields)
+	namespaces, err := typed(apiserver.Kind{
+		GroupVersionKind: corev1.SchemeGroupVersion.WithKind("Namespace"), Resource: "namespaces", ClusterScoped: true, Status: true, Fields: fields,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return withOtherChildren(append(kinds, namespaces), fields)
 })
 
 // withOtherChildren adds the kinds of children that have no row: they are served without defaults and validation.

@@ -82,7 +82,7 @@ func (sum *tally) faultsTotal() (n int) {
 func TestSimulate(t *testing.T) {
 	sum := &tally{histories: map[string]int{}, faults: map[Fault]int{}}
 	began := time.Now()
-	all := scenarios()
+	all := append(scenarios(), endings()...)
 	var next atomic.Uint64
 	t.Run("lanes", func(t *testing.T) {
 		for lane := range runtime.GOMAXPROCS(0) {

@@ -20,6 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/internal/apiserver"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
@@ -76,7 +77,7 @@ func (o *oracle) misreported() (violations []string) {
 		}
 		for _, obj := range o.s.Server.List(k) {
 			server := content[o.wanted.server[access(obj).GetUID()]]
-			if server == "" || access(obj).GetDeletionTimestamp() != nil || k.Kind == "ConfigMap" && !o.isRead(server, obj) {
+			if server == "" || access(obj).GetDeletionTimestamp() != nil || k.Kind == "ConfigMap" && !o.isRead(server, obj) || o.s.isLost(k, obj) {
 				continue
 			}
 			for _, difference := range o.unlike(obj) {
@@ -92,6 +93,17 @@ func (o *oracle) misreported() (violations []string) {
 func (o *oracle) isRead(server string, config runtime.Object) bool {
 	proxy, ok := o.s.Server.Get(o.s.Server.KindOf("apps", "Deployment"), access(config).GetNamespace(), server)
 	return ok && slices.Contains(ownConfigs(access(config).GetNamespace(), server, &templateOf(proxy).Spec), access(config).GetName())
+}
+
+// isLost reports whether an object is a Service of a backend that its MCPServer asks for no more, and lacks the label that selects children.
+// An operator that starts does not find it, and nothing but the end of the MCPServer deletes it.
+func (s *Simulation) isLost(k *apiserver.Kind, obj runtime.Object) bool {
+	owner := metav1.GetControllerOf(access(obj))
+	if k.Kind != "Service" || owner == nil || access(obj).GetLabels()[v1beta1.LabelToolHive] != "" || access(obj).GetName() == inventory.ProxyService.Name(owner.Name) {
+		return false
+	}
+	server, ok := s.Server.Get(s.Server.KindOf(toolhive, managers.MCPServer.Kind), s.Namespace, owner.Name)
+	return ok && isStdio(server)
 }
 
 // saysApplied reports whether the status of an MCPServer says that everything is written, and as it was sent. One that is stalled says that

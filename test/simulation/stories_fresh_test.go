@@ -26,7 +26,7 @@ type remains struct {
 }
 
 // remains returns what a story has left; nil if its end depends, by right, on what happened before: where somebody else has a part
-// in a child, a number of pods is left to whoever sets it, a proxy keeps what it had since its reference is of no use,
+// in a child or in a status, a number of pods is left to whoever sets it, a proxy keeps what it had since its reference is of no use,
 // something waits for its deletion, a child that lost its owner outlives it, or two MCPServers ask for the same name.
 func (s *story) remains() *remains {
 	s.t.Helper()
@@ -47,14 +47,15 @@ func (s *story) remains() *remains {
 					s.t.Fatal(err)
 				}
 				made := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(content)}
-				if object.GetAnnotations()[v1beta1.AnnotationYield] != "" || isStalled(obj) {
+				inStatus := func(e metav1.ManagedFieldsEntry) bool { return e.Subresource == "status" && isStranger(e) }
+				if object.GetAnnotations()[v1beta1.AnnotationYield] != "" || isStalled(obj) || slices.ContainsFunc(object.GetManagedFields(), inStatus) {
 					return nil
 				}
 				end.made = append(end.made, asCreated(made))
 			case k.Kind == "Pod" || k.Kind == "ReplicaSet":
 			case isScaled(obj) && !s.isNumberGiven(k.Kind, object.GetName()):
 				return nil
-			case metav1.GetControllerOf(object) == nil:
+			case metav1.GetControllerOf(object) == nil, s.isLost(k, obj):
 				return nil
 			case !slices.ContainsFunc(object.GetManagedFields(), isStranger):
 			default:

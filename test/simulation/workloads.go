@@ -39,6 +39,7 @@ type task struct {
 type workloads struct {
 	server                               *apiserver.Server
 	deployments, replicaSets, sets, pods *apiserver.Kind
+	namespaces                           *apiserver.Kind
 	collected                            []*apiserver.Kind
 	containers                           int
 	// tasks are those at the version seen. The first ones, ofWorkloads, depend on nothing but what was listed.
@@ -84,8 +85,9 @@ type tended struct {
 }
 
 func newWorkloads(server *apiserver.Server, kinds []*apiserver.Kind) *workloads {
+	kinds = contents(kinds)
 	return &workloads{
-		server: server, collected: kinds,
+		server: server, collected: kinds, namespaces: server.KindOf("", "Namespace"),
 		deployments: server.KindOf("apps", "Deployment"), replicaSets: server.KindOf("apps", "ReplicaSet"),
 		sets: server.KindOf("apps", "StatefulSet"), pods: server.KindOf("", "Pod"),
 		garbage: garbage{listed: make(lists, len(kinds)), idle: make([]bool, len(kinds)), alive: map[types.UID]bool{}},
@@ -106,6 +108,7 @@ func (w *workloads) waiting() []task {
 		w.ofWorkloads = len(w.tasks)
 	}
 	w.collect()
+	w.endNamespaces()
 	return w.tasks
 }
 
