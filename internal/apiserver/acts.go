@@ -4,6 +4,8 @@
 package apiserver
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -84,6 +86,24 @@ func (s *Server) Delete(k *Kind, namespace, name, client string, options metav1.
 	defer s.mu.Unlock()
 	_, err := s.remove(&Request{Client: client, Verb: "delete", Kind: k, Namespace: namespace, Name: name, Body: encode(options)})
 	return err
+}
+
+// Restore takes the server back to an earlier version that has not been compacted, as an etcd that is restored from a snapshot: the versions
+// since come once more, with other content. All watches end, as the API server has to be started again.
+func (s *Server) Restore(version uint64) {
+	s.CutWatches()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.kinds {
+		objects := slices.Clone(s.at(k, version))
+		s.ordered[k], s.objects[k] = objects, map[types.NamespacedName]*object{}
+		for _, o := range objects {
+			s.objects[k][keyOf(o.live)] = o
+		}
+		delete(s.lists, k)
+	}
+	s.changes = slices.DeleteFunc(s.changes, func(c change) bool { return c.version > version })
+	s.version = version
 }
 
 // Exists reports whether there is an object. Committed may call it, but no other exported function.
