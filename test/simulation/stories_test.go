@@ -13,12 +13,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1alpha1"
@@ -289,48 +287,6 @@ func (s *story) applyImage(manager, kind, name string, force bool) {
 	s.acted(func() history.Act {
 		act := actOf(k, "patch", name, manager, sent)
 		act.PatchType, act.Force = types.ApplyYAMLPatchType, force
-		return act
-	})
-}
-
-// patchIn patches the spec of an MCPServer as a client does that knows another version of the kind.
-func (s *story) patchIn(version, name string, set fields) {
-	s.t.Helper()
-	const manager = "kubectl-patch"
-	clients, err := dynamic.NewForConfig(s.Server.Connect(manager, nil, false))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	k, body := s.Server.KindOf(toolhive, "MCPServer"), fields{"spec": set}
-	resource := k.GroupVersion().WithResource(k.Resource)
-	resource.Version = version
-	if _, err := clients.Resource(resource).Namespace(s.Namespace).Patch(
-		s.t.Context(), name, types.MergePatchType, []byte(text(body)), metav1.PatchOptions{FieldManager: manager}); err != nil {
-		s.t.Fatal(err)
-	}
-	s.acted(func() history.Act {
-		act := actOf(k, "patch", name, manager, body)
-		act.Resource, act.PatchType = resource, types.MergePatchType
-		return act
-	})
-}
-
-// setStatus writes a leaf of the status of an MCPServer, as a client does that takes the status for its own.
-func (s *story) setStatus(name, leaf string, value any) {
-	s.t.Helper()
-	const manager = "dashboard"
-	k := s.Server.KindOf(toolhive, "MCPServer")
-	err := s.Server.Edit(k, s.Namespace, name, "status", manager, func(obj runtime.Object) {
-		if err := unstructured.SetNestedField(obj.(*unstructured.Unstructured).Object, value, "status", leaf); err != nil {
-			s.t.Fatal(err)
-		}
-	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.acted(func() history.Act {
-		act := actOf(k, "patch", name, manager, fields{"status": fields{leaf: value}})
-		act.Subresource, act.PatchType = "status", types.MergePatchType
 		return act
 	})
 }
