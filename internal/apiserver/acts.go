@@ -33,7 +33,7 @@ func (s *Server) Edit(k *Kind, namespace, name, subresource, manager string, edi
 			return k.scale.managers[endpoint{k.scale.Version, subresource}].Update(scale, k.scaleOf(obj), manager)
 		})
 	} else {
-		managed, err = r.manage().Update(before.live.DeepCopyObject(), obj, manager)
+		managed = r.manage().UpdateNoErrors(before.live.DeepCopyObject(), obj, manager)
 	}
 	if err != nil {
 		return err

@@ -355,7 +355,7 @@ func (r *Request) changed(live runtime.Object) (obj runtime.Object, err error) {
 	if err != nil {
 		return nil, err
 	}
-	return r.manage().Update(r.written(live), obj, r.Manager)
+	return r.manage().UpdateNoErrors(r.written(live), obj, r.Manager), nil
 }
 
 // patched returns what a JSON patch or a merge patch makes of an object.

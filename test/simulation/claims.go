@@ -29,6 +29,9 @@ var marks = []fieldpath.Path{
 	fieldmanager.Path("metadata", "annotations", v1beta1.AnnotationReplicasWritten),
 }
 
+// goneVersion is one that the definitions of ToolHive's kinds do not have.
+const goneVersion = toolhive + "/v1alpha0"
+
 // heirs are the managers to which the plugin gives fields.
 var heirs = []string{managers.Plugin, managers.ToolHiveOperator, managers.ToolHiveRunner}
 
@@ -107,8 +110,8 @@ func (o *oracle) checkClaims(r *apiserver.Request, obj, old runtime.Object) {
 	before, after := o.claimsOf(old), o.claimsOf(obj)
 	for _, entry := range access(old).GetManagedFields() {
 		had := o.protected(r, &entry, old)
-		if had.Has(marks[0]) || had.Has(marks[1]) {
-			continue // It owns a copy: no other manager writes these.
+		if had.Has(marks[0]) || had.Has(marks[1]) || entry.APIVersion == goneVersion {
+			continue // It owns a copy, as no other manager writes these; or the API server stores nothing before the entry is dropped.
 		}
 		still := after[claim{entry.Manager, entry.Subresource, entry.Operation}]
 		if still == nil {

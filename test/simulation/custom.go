@@ -6,6 +6,7 @@ package simulation
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
@@ -65,11 +66,14 @@ var customs = sync.OnceValues(func() ([]*apiserver.Kind, error) {
 				return nil, fmt.Errorf("cannot serve %s: %w", definition.Name, err)
 			}
 			kind.Fields = fields
+			scheme := unstructuredScheme{}
 			for _, other := range definition.Spec.Versions {
+				scheme.versions = append(scheme.versions, schema.GroupVersion{Group: definition.Spec.Group, Version: other.Name}.String())
 				if other.Served && !other.Storage {
 					kind.Versions = append(kind.Versions, other.Name)
 				}
 			}
+			kind.Scheme = scheme
 			if err := kind.Prepare(); err != nil {
 				return nil, err
 			}
@@ -114,7 +118,6 @@ func custom(definition *apiextensionsv1.CustomResourceDefinition, version apiext
 			obj.SetGroupVersionKind(gvk)
 			return obj
 		},
-		Scheme:   unstructuredScheme{},
 		Strategy: &customStrategy{gvk, definition.Spec.Names.Plural, structural, by, customresource.NewStatusStrategy(by)},
 	}, nil
 }
@@ -172,8 +175,8 @@ func (c *customStrategy) ResetFields(subresource string) *fieldpath.Set {
 // typer tells the kind of unstructured objects.
 type typer struct{ runtime.ObjectTyper }
 
-// unstructuredScheme makes unstructured objects. In each version that is served they have the same fields.
-type unstructuredScheme struct{}
+// unstructuredScheme makes unstructured objects. In each version of the definition they have the same fields.
+type unstructuredScheme struct{ versions []string }
 
 // New returns an empty object.
 func (unstructuredScheme) New(kind schema.GroupVersionKind) (runtime.Object, error) {
@@ -185,12 +188,15 @@ func (unstructuredScheme) New(kind schema.GroupVersionKind) (runtime.Object, err
 // Convert is never called: field managers convert to versions.
 func (unstructuredScheme) Convert(_, _, _ any) error { return errors.ErrUnsupported }
 
-// ConvertToVersion returns the object in another version.
-func (unstructuredScheme) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
+// ConvertToVersion returns the object in another version. The words of the error are those of the real API server.
+func (s unstructuredScheme) ConvertToVersion(in runtime.Object, target runtime.GroupVersioner) (runtime.Object, error) {
 	gvk := in.GetObjectKind().GroupVersionKind()
 	to, ok := target.KindForGroupVersionKinds([]schema.GroupVersionKind{gvk})
 	if !ok || to == gvk {
 		return in, nil
+	}
+	if version := to.GroupVersion().String(); !slices.Contains(s.versions, version) {
+		return nil, fmt.Errorf("request to convert CR to an invalid group/version: %s", version)
 	}
 	out := in.DeepCopyObject()
 	out.GetObjectKind().SetGroupVersionKind(to)

@@ -35,6 +35,23 @@ func (s *story) patchIn(version, name string, set fields) {
 	})
 }
 
+// loseVersion has one of the owners of an object recorded in a version that the definition of the kind no longer has.
+func (s *story) loseVersion(kind, name string) {
+	k := s.Server.KindOf(toolhive, kind)
+	obj, ok := s.Server.Get(k, s.Namespace, name)
+	if !ok {
+		return
+	}
+	lost := obj.DeepCopyObject()
+	entries := access(lost).GetManagedFields()
+	if len(entries) == 0 {
+		return
+	}
+	entries[s.random.IntN(len(entries))].APIVersion = goneVersion
+	access(lost).SetManagedFields(entries)
+	s.Server.Put(k, lost)
+}
+
 // setStatus writes a leaf of the status of an MCPServer, as a client does that takes the status for its own.
 func (s *story) setStatus(name, leaf string, value any) {
 	s.t.Helper()

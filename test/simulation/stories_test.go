@@ -119,6 +119,9 @@ var acts = []act{
 	{"strip managedFields", func(s *story) {
 		s.onChild(func(kind, group, name string) { s.strip(kind, group, name) })
 	}},
+	{"version leaves", func(s *story) {
+		s.loseVersion(pick(s.random, "MCPServer", "MCPOIDCConfig"), pick(s.random, append([]string{"corp"}, names...)...))
+	}},
 	{"restore", func(s *story) {
 		s.onChild(func(kind, group, name string) { s.restore(kind, group, name) })
 	}},
