@@ -4,6 +4,8 @@
 package simulation
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/internal/apiserver"
 )
 
 // removal is what a client undoes of an object again and again.
@@ -19,25 +22,29 @@ type removal struct {
 	name, group, kind string
 	// remove takes something of Freehold's away, and returns false if it is not there; nil to delete the object.
 	remove func(obj runtime.Object) bool
+	// replicates is set for a client that creates again what is deleted, instead.
+	replicates bool
 }
 
 // removals are those that tools make which clean up after others, or a second installation of another version.
 var removals = []removal{
-	{"a label of Services", "", "Service", unlabel},
-	{"a label of Deployments", "apps", "Deployment", unlabel},
-	{"a variable of Deployments", "apps", "Deployment", unset},
-	{"a variable of StatefulSets", "apps", "StatefulSet", unset},
-	{"owners of Services", "", "Service", func(obj runtime.Object) bool {
+	{name: "a label of Services", kind: "Service", remove: unlabel},
+	{name: "a label of Deployments", group: "apps", kind: "Deployment", remove: unlabel},
+	{name: "a variable of Deployments", group: "apps", kind: "Deployment", remove: unset},
+	{name: "a variable of StatefulSets", group: "apps", kind: "StatefulSet", remove: unset},
+	{name: "owners of Services", kind: "Service", remove: func(obj runtime.Object) bool {
 		had := len(access(obj).GetOwnerReferences()) > 0
 		access(obj).SetOwnerReferences(nil)
 		return had
 	}},
-	{"Services", "", "Service", nil},
-	{"ServiceAccounts", "", "ServiceAccount", nil},
-	{"Roles", "rbac.authorization.k8s.io", "Role", nil},
-	{"ConfigMaps", "", "ConfigMap", nil},
-	{"Deployments", "apps", "Deployment", nil},
-	{"StatefulSets", "apps", "StatefulSet", nil},
+	{name: "Services", kind: "Service"},
+	{name: "ServiceAccounts", kind: "ServiceAccount"},
+	{name: "Roles", group: "rbac.authorization.k8s.io", kind: "Role"},
+	{name: "ConfigMaps", kind: "ConfigMap"},
+	{name: "Deployments", group: "apps", kind: "Deployment"},
+	{name: "StatefulSets", group: "apps", kind: "StatefulSet"},
+	{name: "deletions of ConfigMaps", kind: "ConfigMap", replicates: true},
+	{name: "deletions of Services", kind: "Service", replicates: true},
 }
 
 func unlabel(obj runtime.Object) bool {
@@ -58,13 +65,15 @@ func unset(obj runtime.Object) bool {
 type remover struct {
 	removal
 	until time.Time
+	// copies are those of a replicator, by name.
+	copies map[string]runtime.Object
 }
 
 const cleaner = "cleaner"
 
 // Remove has a client undo something for so long.
 func (s *Simulation) Remove(what removal, long time.Duration) {
-	s.remover = &remover{what, time.Now().Add(long)}
+	s.remover = &remover{what, time.Now().Add(long), map[string]runtime.Object{}}
 }
 
 // removes returns what the remover does next, if there is something.
@@ -78,6 +87,9 @@ func (s *Simulation) removes() (next []choice) {
 		return nil
 	}
 	k, remove := s.Server.KindOf(s.remover.group, s.remover.kind), s.remover.remove
+	if s.remover.replicates {
+		return s.replicates(k, s.remover.copies)
+	}
 	for _, obj := range s.Server.List(k) {
 		object := access(obj)
 		if object.GetDeletionTimestamp() != nil || object.GetLabels()[v1beta1.LabelToolHiveName] == "" && object.GetLabels()[v1beta1.LabelMCPServer] == "" {
@@ -96,6 +108,30 @@ func (s *Simulation) removes() (next []choice) {
 				err = s.Server.Edit(k, namespace, name, "", cleaner, func(obj runtime.Object) { remove(obj) })
 			}
 			if err != nil && !apierrors.IsNotFound(err) {
+				s.t.Fatal(err)
+			}
+		}})
+	}
+	return next
+}
+
+// replicates returns what a replicator does next: it creates again what it has seen, as long as the MCPServer is there.
+func (s *Simulation) replicates(k *apiserver.Kind, copies map[string]runtime.Object) (next []choice) {
+	for _, obj := range s.Server.List(k) {
+		if metav1.GetControllerOf(access(obj)) != nil && copies[access(obj).GetName()] == nil {
+			copied := obj.DeepCopyObject()
+			access(copied).SetManagedFields(nil)
+			copies[access(obj).GetName()] = copied
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(copies)) {
+		owner := metav1.GetControllerOf(access(copies[name]))
+		server, ok := s.Server.Get(s.Server.KindOf(toolhive, "MCPServer"), s.Namespace, owner.Name)
+		if !ok || access(server).GetUID() != owner.UID || access(server).GetDeletionTimestamp() != nil || s.exists(k.Group, k.Kind, name) {
+			continue
+		}
+		next = append(next, choice{name: cleaner + " undoes " + s.remover.name + ": " + name, do: func() {
+			if err := s.Server.Create(k, copies[name].DeepCopyObject(), cleaner); err != nil {
 				s.t.Fatal(err)
 			}
 		}})
