@@ -62,6 +62,12 @@ func (w *writer[L, A]) refusedNow(a *attempt[L, A]) entry {
 	}
 	if live := a.out.Live; live != nil {
 		now.object, now.refused.version = a.object(), live.GetResourceVersion()
+		switch {
+		case a.unrecorded != nil:
+			now.owned = a.digest
+		case a.last.object == now.object:
+			now.owned = a.last.owned
+		}
 		if a.whole || a.State == nil {
 			now.claims = ownership.EntriesHash(live, w.manager.Subresource)
 		} else {

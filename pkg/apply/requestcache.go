@@ -62,7 +62,7 @@ type entry struct {
 	intent digest
 	// claims is that of ownership.EntryHash after a success, and of ownership.EntriesHash at a refusal.
 	claims uint64
-	// owned and kept are, after a success, those of claimState.
+	// owned and kept are, after a success, those of claimState. A refusal leaves owned as it was: the writer owned that of the object.
 	owned digest
 	kept  any
 	// refused is nil after a success.

@@ -268,10 +268,18 @@ func (w *writer[L, A]) isNewer(a *attempt[L, A]) bool {
 }
 
 // noteUnrecorded notes whether another client has set the number: no manager owns it, and the one that was written last is still wanted.
+// Which one that was is in the record, and this process remembers it where other clients have removed the record. They own a record that
+// they have changed, so that is a conflict of its own.
 func (w *writer[L, A]) noteUnrecorded(a *attempt[L, A]) {
 	number, wanted, seen := &w.target.Recorded, w.target.Recorded.in(a.want), a.out.Live
-	if seen == nil || wanted == "" || seen.GetAnnotations()[number.Annotation] != wanted || number.in(seen) == wanted ||
-		len(ownership.Owners(seen, number.Path.String())) > 0 {
+	if seen == nil || wanted == "" || number.in(seen) == wanted || len(ownership.Owners(seen, number.Path.String())) > 0 {
+		return
+	}
+	written, recorded := seen.GetAnnotations()[number.Annotation]
+	if !recorded && a.last.object == a.object() && a.last.owned == a.digest {
+		written = wanted
+	}
+	if written != wanted {
 		return
 	}
 	unknown := ownership.Owner{Since: time.Unix(0, 0)}
