@@ -44,7 +44,7 @@ var seconds = map[string]int{
 	"TestKindInstalledLater": 82, "TestGetImage": 80, "TestWritesOfTheOperatorTouchNothingOfCoauthors": 74,
 	"TestANewConfigIsLeftToToolHiveForAMinute": 61, "TestHandbackOfConfigsInterrupted": 61, "TestBadInput": 58,
 	"TestRenamedWriters": 53, "TestTwoOperatorsTurnNoObjectBack": 50, "TestPausedLeader": 49, "TestBadAnswersAreForgotten": 48,
-	"TestObjectsOfToolHive": 45, "TestDoctor": 43, "TestOddInput": 42, "TestTwoOperatorsTurnNoProxyBack": 42,
+	"TestObjectsOfToolHive": 45, "TestDoctor": 43, "TestOddInput": 42, "TestTwoOperatorsTurnNoProxyBack": 42, "TestZeroValues": 41,
 	"TestRestartWhileRolling": 41, "TestPodTemplateFields": 38, "TestNamespaceDeletion": 36, "TestShards": 36,
 	"TestTakeoverPace": 32, "TestWatchNamespaces": 32, "TestScale": 31, "TestForeignObjects": 30, "TestNewerSchema": 30,
 	"TestContestedOverrides": 28, "TestTakeoverContested": 27, "TestUninstallKeepingWorkloads": 26, "TestDelaysAreShown": 25,
