@@ -289,7 +289,7 @@ func (s *Simulation) Settle() {
 	for s.checkRetries() {
 		s.settle()
 	}
-	s.report(s.oracle.misreported())
+	s.report(append(s.oracle.misreported(), s.oracle.unserved()...))
 }
 
 func (s *Simulation) settle() {
