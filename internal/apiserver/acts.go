@@ -94,7 +94,7 @@ func (s *Server) Restore(version uint64) {
 	s.CutWatches()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, k := range s.kinds {
+	for k := range s.objects {
 		objects := slices.Clone(s.at(k, version))
 		s.ordered[k], s.objects[k] = objects, map[types.NamespacedName]*object{}
 		for _, o := range objects {
