@@ -248,6 +248,9 @@ func (a *Applier) deletionOf(uid types.UID) (last deletion, known bool) {
 	return last, known
 }
 
+// ForgetConflicts removes from the request cache the conflicts about an object. What waits goes on waiting.
+func (a *Applier) ForgetConflicts(ref ObjectRef) { a.requests.forgetConflicts(ref) }
+
 // Forget removes an object from the request cache, for example after its deletion.
 func (a *Applier) Forget(ref ObjectRef) {
 	a.requests.forgetObject(ref)

@@ -267,6 +267,12 @@ func (m *requestCache) forgetObject(ref ObjectRef) {
 	m.disputed.Remove(ref)
 }
 
+func (m *requestCache) forgetConflicts(ref ObjectRef) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.conflicts, func(at claimKey, _ standingConflict) bool { return at.object == ref })
+}
+
 // kept returns a disputed object that is kept in the version that a state has; nil for none.
 func (m *requestCache) kept(ref ObjectRef, state metav1.Object) metav1.Object {
 	found, _ := m.disputed.Get(ref)

@@ -213,10 +213,8 @@ func (x *executor) events(events []status.Event) {
 // forgetConflicts drops the conflicts of an MCPServer that is being deleted: nothing more is written of its children and its status, so
 // no user can settle them. Another finalizer may keep it for long.
 func (x *executor) forgetConflicts() {
-	x.forgetChildren(x.pass.Key)
-	for _, writer := range []string{managers.Status, managers.Requests, managers.Takeover} {
-		x.applier.ForgetWriter(writer, observed.ServerRef(x.pass.Key))
-	}
+	x.applier.ForgetConflicts(observed.ServerRef(x.pass.Key))
+	x.forgetChildren(x.pass.Key, x.applier.ForgetConflicts)
 }
 
 // readReference reports whether the API server has an object that the proxy is made from as it was seen.

@@ -42,15 +42,15 @@ func (c *process) forget(server cache.ObjectName) {
 // forgetRequests drops the requests about an MCPServer that is gone, and what came of them.
 func (c *process) forgetRequests(server cache.ObjectName) {
 	c.applier.Forget(observed.ServerRef(server))
-	c.forgetChildren(server)
+	c.forgetChildren(server, c.applier.Forget)
 }
 
-// forgetChildren drops the requests about everything that may be made for an MCPServer, except what may belong to another MCPServer,
-// which still needs what is remembered of it.
-func (c *process) forgetChildren(server cache.ObjectName) {
+// forgetChildren forgets about everything that may be made for an MCPServer, except what may belong to another MCPServer, which still needs
+// what is remembered of it.
+func (c *process) forgetChildren(server cache.ObjectName, forget func(ref apply.ObjectRef)) {
 	for _, ref := range c.states.get(server).places(server) {
 		if len(c.caches.Neighbours(server, ref)) == 0 {
-			c.applier.Forget(ref)
+			forget(ref)
 		}
 	}
 }
