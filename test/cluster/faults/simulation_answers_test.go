@@ -31,6 +31,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/freehold-dev/freehold/hack/cluster"
 	"github.com/freehold-dev/freehold/internal/apiserver"
 	"github.com/freehold-dev/freehold/test/harness"
 )
@@ -336,24 +337,46 @@ func TestTheSimulatedAPIServerAnswersAsARealOne(t *testing.T) {
 	for _, c := range conversations {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			ns := env.Namespace(t)
-			harness.Eventually(t, "there is the ServiceAccount that pods need", func(ctx context.Context) error {
-				_, err := ns.Core.CoreV1().ServiceAccounts(ns.Name).Get(ctx, "default", metav1.GetOptions{})
-				return err
-			})
-			if c.webhook {
-				deny(t, ns)
-			}
-			config := rest.CopyConfig(env.Config)
-			config.QPS = -1
-			want := converse(t, config, ns.Name, c.asks)
+			config, namespace := partner(t, c.alone, c.webhook)
+			want := converse(t, config, namespace, c.asks)
 			var got []answer
-			synctest.Test(t, func(t *testing.T) { got = converse(t, model(t, ns.Name), ns.Name, c.asks) })
+			synctest.Test(t, func(t *testing.T) { got = converse(t, model(t, namespace), namespace, c.asks) })
 			if diff := cmp.Diff(printed(t, want), printed(t, got)); diff != "" {
 				t.Errorf("the model answers otherwise (-real +model):\n%s", diff)
 			}
 		})
 	}
+}
+
+// partner returns a real API server to hold a conversation with, in a namespace of its own: that of all tests, or one that is alone, without
+// the controllers of Kubernetes.
+func partner(t *testing.T, alone, webhook bool) (config *rest.Config, namespace string) {
+	t.Helper()
+	if alone {
+		own, err := cluster.Start(t.Context(), cluster.Options{APIServerOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := own.Stop(); err != nil {
+				t.Error(err)
+			}
+		})
+		config = own.RESTConfig()
+		namespace = metav1.NamespaceDefault
+	} else {
+		ns := env.Namespace(t)
+		harness.Eventually(t, "there is the ServiceAccount that pods need", func(ctx context.Context) error {
+			_, err := ns.Core.CoreV1().ServiceAccounts(ns.Name).Get(ctx, "default", metav1.GetOptions{})
+			return err
+		})
+		if webhook {
+			deny(t, ns)
+		}
+		config, namespace = rest.CopyConfig(env.Config), ns.Name
+	}
+	config.QPS = -1
+	return config, namespace
 }
 
 // deny makes the API server deny what denials has, which the model does in every conversation.

@@ -32,6 +32,8 @@ var conversations = []struct {
 	asks []ask
 	// webhook is set where denials count.
 	webhook bool
+	// alone is set where no garbage collector may take part.
+	alone bool
 }{
 	{"0 through the subresource scale leaves the number without an owner, another number names its client", []ask{
 		applying("a", "deployments/web", deployment(`"replicas":3`)),
@@ -48,14 +50,14 @@ var conversations = []struct {
 		getting("deployments/web"),
 		getting("deployments/none/scale"),
 		merging("kubectl", "deployments/none/scale", `{"spec":{"replicas":4}}`),
-	}, false},
+	}, false, false},
 	{"several own the number, and 0 takes it from all of them", []ask{
 		applying("a", "deployments/web", deployment(`"replicas":3`)),
 		applying("b", "deployments/web", deployment(`"replicas":3`)),
 		merging("kubectl", "deployments/web/scale", `{"spec":{"replicas":0}}`),
 		getting("deployments/web"),
 		applying("a", "deployments/web", deployment(`"replicas":3`)),
-	}, false},
+	}, false, false},
 	{"an apply to the subresource scale conflicts as one to the object does", []ask{
 		applying("a", "deployments/web", deployment(`"replicas":3`)),
 		applying("scaler", "deployments/web/scale", scale(`"replicas":5`)),
@@ -64,7 +66,7 @@ var conversations = []struct {
 		getting("deployments/web"),
 		applying("scaler&force=true", "deployments/web/scale", scale(`"replicas":0`)),
 		getting("deployments/web"),
-	}, false},
+	}, false, false},
 	{"zero values in patches of the object", []ask{
 		applying("a", "deployments/web", deployment(`"replicas":3,"paused":true,"minReadySeconds":5`)),
 		merging("kubectl", "deployments/web", `{"spec":{"replicas":0}}`),
@@ -78,7 +80,7 @@ var conversations = []struct {
 		merging("kubectl", "configmaps/web", `{"metadata":{"annotations":{"a":null}}}`),
 		merging("kubectl", "configmaps/web", `{"data":{}}`),
 		merging("kubectl", "configmaps/web", `{"data":null}`),
-	}, false},
+	}, false, false},
 	{"a list not older than a version to come blocks until it times out", []ask{
 		applying("a", "configmaps/web", configMap("web", "1")),
 		getting("configmaps?labelSelector=app=web&resourceVersion=$LATER"),
@@ -88,7 +90,7 @@ var conversations = []struct {
 		getting("configmaps?labelSelector=app=web&resourceVersion=0"),
 		getting("configmaps/web?resourceVersion=0"),
 		getting("configmaps?labelSelector=app=web&resourceVersion=nonsense"),
-	}, false},
+	}, false, false},
 	{"a watch from a version to come is silent", []ask{
 		applying("a", "configmaps/web", configMap("web", "1")),
 		getting("configmaps?watch=true&timeoutSeconds=5&resourceVersion=$LATER"),
@@ -97,14 +99,14 @@ var conversations = []struct {
 		getting("configmaps?watch=true&timeoutSeconds=5&resourceVersion=$VERSION&fieldSelector=metadata.name=web"),
 		getting("configmaps?watch=true&timeoutSeconds=5&fieldSelector=metadata.name=web"),
 		merging("a", "configmaps/web", `{"data":{"key":"2"}}`),
-	}, false},
+	}, false, false},
 	{"a watch ends when its time is over, after a bookmark", []ask{
 		applying("a", "secrets/web", secret("web")),
 		getting("secrets?watch=true&timeoutSeconds=4&resourceVersion=$VERSION&allowWatchBookmarks=true"),
 		getting("secrets?watch=true&timeoutSeconds=4&resourceVersion=$VERSION"),
 		getting("secrets?watch=true&timeoutSeconds=1&resourceVersion=$VERSION&allowWatchBookmarks=true"),
 		applying("a", "secrets/another", secret("another")),
-	}, false},
+	}, false, false},
 	{"a second deletion with another propagation policy replaces the finalizer of the first", []ask{
 		applying("a", "deployments/web", held(`"example.com/held"`)),
 		deleting("deployments/web", "Foreground"),
@@ -118,7 +120,7 @@ var conversations = []struct {
 		deleting("deployments/web", "Foreground"),
 		getting("deployments/web"),
 		applying("a", "deployments/web", held(``)),
-	}, false},
+	}, false, true},
 	{"a list has a limit, and continues in the state in which it began", []ask{
 		applying("a", "secrets/x1", secret("x1")),
 		applying("a", "secrets/x2", secret("x2")),
@@ -134,14 +136,14 @@ var conversations = []struct {
 		getting("secrets?limit=2&resourceVersion=$VERSION&resourceVersionMatch=Exact"),
 		getting("secrets?limit=2&resourceVersion=$VERSION&resourceVersionMatch=NotOlderThan"),
 		getting("secrets?limit=2&continue=nonsense"),
-	}, false},
+	}, false, false},
 	{"an eviction of a running pod is two versions", []ask{
 		sending(http.MethodPost, "pods?fieldManager=a", pod("running")),
 		merging("kubelet", "pods/running/status", `{"status":{"phase":"Running"}}`),
 		getting("pods?watch=true&timeoutSeconds=2&resourceVersion=$VERSION&fieldSelector=metadata.name=running"),
 		sending(http.MethodPost, "pods/running/eviction", `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"running"}}`),
 		unheard(ask{verb: http.MethodDelete, path: "pods/running", body: `{"gracePeriodSeconds":0}`}), // A node does so too.
-	}, false},
+	}, false, false},
 	{"nothing is created in a namespace that does not exist or ends", []ask{
 		sending(http.MethodPost, "/api/v1/namespaces/$NS-missing/configmaps", configMap("web", "1")),
 		applying("a", "/api/v1/namespaces/$NS-missing/configmaps/web", configMap("web", "1")),
@@ -158,13 +160,13 @@ var conversations = []struct {
 		merging("a", "/api/v1/namespaces/$NS-ends/configmaps/web", `{"data":{"key":"2"}}`),
 		merging("a", "/api/v1/namespaces/$NS-ends/configmaps/web", `{"metadata":{"finalizers":null}}`),
 		merging("a", "/api/v1/namespaces/$NS-ends", `{"metadata":{"finalizers":null}}`),
-	}, false},
+	}, false, false},
 	{"an undeclared field of an apply is an error without a reason", []ask{
 		applying("a", "deployments/web", deployment(`"nonsense":1`)),
 		applying("a", "deployments/web", deployment(`"replicas":"one"`)),
 		applying("a", "deployments/web", deployment(`"replicas":1`)),
 		applying("a", "deployments/web", deployment(`"nonsense":1`)),
-	}, false},
+	}, false, false},
 	{"selectors of shards", []ask{
 		applying("a", "configmaps/x1", configMap("x1", "1")),
 		applying("a", "configmaps/x2", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"x2","labels":{"shard":"1"}}}`),
@@ -174,7 +176,7 @@ var conversations = []struct {
 		getting("configmaps?labelSelector=shard+notin+(2),app"),
 		getting("configmaps?labelSelector=shard%3D%3D%3D1"),
 		getting("configmaps?fieldSelector=spec.nonsense=1"),
-	}, false},
+	}, false, false},
 	{"a webhook's code and the time to wait are passed on as they are", []ask{
 		applying("a", "configmaps/denied", configMap("denied", "1")),
 		applying("a", "configmaps/missing", configMap("missing", "1")),
@@ -186,7 +188,7 @@ var conversations = []struct {
 		applying("a", "configmaps/unavailable", configMap("unavailable", "1")),
 		applying("a", "configmaps/fine", configMap("fine", "1")),
 		applying("a", "configmaps/web", configMap("web", "1")),
-	}, true},
+	}, true, false},
 	{"what is not served is no Status", []ask{
 		getting("/apis/example.com/v1/namespaces/$NS/things"),
 		getting("/apis/example.com/v1"),
@@ -197,7 +199,7 @@ var conversations = []struct {
 		sending(http.MethodDelete, "/apis/apps/v1/namespaces/$NS/things/web", ""),
 		getting("/nonsense"),
 		getting("/apis/toolhive.stacklok.dev/v1beta1/namespaces/$NS/things"),
-	}, false},
+	}, false, false},
 }
 
 func applying(manager, path, body string) ask {
