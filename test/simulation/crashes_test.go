@@ -27,6 +27,7 @@ type outcome struct {
 	rolls          map[string]int
 	// took is how long it took from the act of users to the last write.
 	took     time.Duration
+	later    time.Duration
 	spare    int
 	requests int
 	steps    int
@@ -64,7 +65,7 @@ func playWith(t *testing.T, sc scenario, seed uint64, disturb func(s *Simulation
 		began := time.Now()
 		sc.act(s)
 		s.Settle()
-		end = outcome{s.state(sc.loses...), s.settled(sc.loses...), s.oracle.rolls, s.wrote.Sub(began), sc.spare, s.requests, s.Steps, s.killed - killed, s.crashes, s.Trace, s.Tally(), s.asked, s.told}
+		end = outcome{s.state(sc.loses...), s.settled(sc.loses...), s.oracle.rolls, s.wrote.Sub(began), sc.later, sc.spare, s.requests, s.Steps, s.killed - killed, s.crashes, s.Trace, s.Tally(), s.asked, s.told}
 		s.oracle.report()
 	})
 	return end

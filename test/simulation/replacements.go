@@ -27,8 +27,8 @@ func (o *oracle) count(r *apiserver.Request, event watch.EventType, obj, old run
 			o.rolls["pods of "+o.workloadOf(obj)]++
 		}
 	case ends && templateOf(obj) != nil:
-		// It goes with its MCPServer, which has then gone already.
-		if r.Client != collector || o.stays(access(obj).GetNamespace(), access(obj).GetName()) {
+		// It goes with its namespace, or with its MCPServer, which has then gone already.
+		if r.Client != namespaceController && (r.Client != collector || o.stays(access(obj).GetNamespace(), access(obj).GetName())) {
 			o.rolls["deletion of "+workload]++
 		}
 	case event == watch.Modified:

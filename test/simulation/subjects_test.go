@@ -13,8 +13,10 @@ import (
 	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
@@ -129,6 +131,10 @@ func prepare(t *testing.T, of []*subject) {
 	}
 	server, err := apiserver.New(kinds...)
 	if err != nil {
+		t.Fatal(err)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
+	if err := server.Create(server.KindOf("", "Namespace"), namespace, "kubectl-create"); err != nil {
 		t.Fatal(err)
 	}
 	schema, kind := all[of[0].it().GetKind()], server.KindOf(toolhive, of[0].it().GetKind())
