@@ -138,7 +138,7 @@ func (w *writer[L, A]) held(a *attempt[L, A]) bool {
 	case ClassForeign, ClassStale:
 		return false // The writer decides these without a request, and has just decided otherwise.
 	case ClassUndone:
-		// The object may be as it was written: somebody else has put it right.
+		// Another client may have put the object right.
 		if a.State != nil {
 			if same, err := w.matches(a, a.State.claim(w.manager.Name)); err == nil && same {
 				return false

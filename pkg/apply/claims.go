@@ -211,8 +211,7 @@ func (w *writer[L, A]) take(ctx context.Context, a *attempt[L, A]) Outcome {
 		if edit == nil && err == nil {
 			break
 		}
-		// What the author of the request decides does not wait until others stop undoing what was written.
-		a.undone, a.last.undone = nil, nil
+		a.endWaits()
 		if err := w.edit(ctx, a, CauseTaken, edit, err); err != nil {
 			a.untaken = conflict
 			return w.refused(a, err)
@@ -228,6 +227,10 @@ func (w *writer[L, A]) take(ctx context.Context, a *attempt[L, A]) Outcome {
 	}
 	return a.out
 }
+
+// endWaits ends the waits for which other clients are the reason that undo what was written: what the author of the request decides is
+// carried out at once.
+func (a *attempt[L, A]) endWaits() { a.undone, a.last.undone = nil, nil }
 
 // mayTake reports whether the request takes some field of a conflict that was remembered.
 func (a *attempt[L, A]) mayTake(conflict *ConflictError) bool {

@@ -258,12 +258,12 @@ func (m *requestCache) forget(writer string, ref ObjectRef) {
 }
 
 func (m *requestCache) forgetObject(ref ObjectRef) {
+	m.forgetConflicts(ref)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for writer := range m.writers {
 		delete(m.entries, claimKey{writer, ref, false})
 	}
-	maps.DeleteFunc(m.conflicts, func(at claimKey, _ standingConflict) bool { return at.object == ref })
 	m.disputed.Remove(ref)
 }
 

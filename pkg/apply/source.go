@@ -287,7 +287,8 @@ func (w *writer[L, A]) noteUnrecorded(a *attempt[L, A]) {
 		unknown.Since = ownership.OwnerOf(entry).Since
 	}
 	if a.Take != nil && a.Take(unknown, number.Path) {
-		a.taken, a.last.undone = []ownership.Moved{{Path: number.Path.String(), From: unknown}}, nil
+		a.taken = []ownership.Moved{{Path: number.Path.String(), From: unknown}}
+		a.endWaits()
 		return
 	}
 	a.unrecorded = &ConflictError{
