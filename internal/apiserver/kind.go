@@ -86,7 +86,7 @@ func (k *Kind) Prepare() (err error) {
 func (k *Kind) prepare(subresources ...string) error {
 	k.managers = map[endpoint]*managedfields.FieldManager{}
 	for _, subresource := range subresources {
-		for _, version := range append([]string{k.Version}, k.Versions...) {
+		for _, version := range k.served() {
 			gvk := k.GroupKind().WithVersion(version)
 			reset := map[fieldpath.APIVersion]*fieldpath.Set{}
 			if fields := k.Strategy.ResetFields(subresource); fields != nil {
@@ -119,6 +119,9 @@ func access(obj runtime.Object) metav1.Object {
 func (r *Request) manage() *managedfields.FieldManager {
 	return r.Kind.managers[endpoint{r.gvk().Version, r.Subresource}]
 }
+
+// served returns all versions in which a kind is served.
+func (k *Kind) served() []string { return append([]string{k.Version}, k.Versions...) }
 
 // gvk is the kind in the version of the request.
 func (r *Request) gvk() schema.GroupVersionKind {

@@ -89,7 +89,7 @@ func New(kinds ...*Kind) (*Server, error) {
 				return nil, err
 			}
 		}
-		for _, version := range append([]string{kind.Version}, kind.Versions...) {
+		for _, version := range kind.served() {
 			s.kinds[schema.GroupVersionResource{Group: kind.Group, Version: version, Resource: kind.Resource}] = kind
 		}
 		s.objects[kind] = map[types.NamespacedName]*object{}

@@ -29,7 +29,7 @@ var marks = []fieldpath.Path{
 	fieldmanager.Path("metadata", "annotations", v1beta1.AnnotationReplicasWritten),
 }
 
-// goneVersion is one that the definitions of ToolHive's kinds do not have.
+// goneVersion is a version that no CustomResourceDefinition of ToolHive has.
 const goneVersion = toolhive + "/v1alpha0"
 
 // heirs are the managers to which the plugin gives fields.

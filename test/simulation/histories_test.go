@@ -31,7 +31,7 @@ func record(t *testing.T, sc scenario, name string) *history.History {
 	h := &history.History{Namespace: "history-" + name}
 	Run(t, recordedSeed, func(s *Simulation) {
 		s.Namespace, s.history = h.Namespace, h
-		s.addNamespace()
+		addNamespace(s.t, s.Server, s.Namespace)
 		s.oracle.mayTake = func(manager string) bool { return slices.Contains(sc.mayTake, manager) }
 		s.Start()
 		if sc.before != nil {

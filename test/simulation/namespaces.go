@@ -4,6 +4,8 @@
 package simulation
 
 import (
+	"testing"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -14,12 +16,12 @@ import (
 // namespaceController is the name under which the controller of namespaces writes.
 const namespaceController = "namespace-controller"
 
-// addNamespace makes the namespace in which users act.
-func (s *Simulation) addNamespace() {
-	s.t.Helper()
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.Namespace}}
-	if err := s.Server.Create(s.workloads.namespaces, namespace, "kubectl-create"); err != nil {
-		s.t.Fatal(err)
+// addNamespace makes a namespace.
+func addNamespace(t *testing.T, server *apiserver.Server, name string) {
+	t.Helper()
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if err := server.Create(server.KindOf("", "Namespace"), namespace, "kubectl-create"); err != nil {
+		t.Fatal(err)
 	}
 }
 

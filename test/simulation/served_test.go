@@ -13,6 +13,20 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
+// tamper lets an operator make the MCPServer web, and changes one of its children once no operator runs any more.
+func (s *Simulation) tamper(group, kind, name string, change func(obj runtime.Object)) {
+	s.t.Helper()
+	o := s.Start()
+	s.createServer("web", nil)
+	s.Settle()
+	s.Kill(o)
+	k := s.Server.KindOf(group, kind)
+	obj, _ := s.Server.Get(k, s.Namespace, name)
+	changed := obj.DeepCopyObject()
+	change(changed)
+	s.Server.Put(k, changed)
+}
+
 // TestOracleFindsAReadyMCPServerThatDoesNotServe changes what serves while no operator runs, so the status stays as it is.
 func TestOracleFindsAReadyMCPServerThatDoesNotServe(t *testing.T) {
 	tests := map[string]struct {
@@ -30,14 +44,14 @@ func TestOracleFindsAReadyMCPServerThatDoesNotServe(t *testing.T) {
 		"a backend that nobody has looked at": {"apps", "StatefulSet", "web", func(obj runtime.Object) {
 			obj.(*appsv1.StatefulSet).Generation++
 		}, "its StatefulSet"},
-		"a backend of somebody else": {"apps", "StatefulSet", "web", func(obj runtime.Object) {
+		"a backend of another owner": {"apps", "StatefulSet", "web", func(obj runtime.Object) {
 			access(obj).SetOwnerReferences(nil)
 		}, "not both of its workloads"},
 		"a Service that goes": {"", "Service", "mcp-web-proxy", func(obj runtime.Object) {
 			at := metav1.Now()
 			access(obj).SetDeletionTimestamp(&at)
 		}, "the Service of its URL"},
-		"a Service of somebody else": {"", "Service", "mcp-web-proxy", func(obj runtime.Object) {
+		"a Service of another owner": {"", "Service", "mcp-web-proxy", func(obj runtime.Object) {
 			access(obj).SetOwnerReferences(nil)
 		}, "the Service of its URL"},
 		"a Service of other pods": {"", "Service", "mcp-web-proxy", func(obj runtime.Object) {
@@ -47,15 +61,7 @@ func TestOracleFindsAReadyMCPServerThatDoesNotServe(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			Run(t, 1, func(s *Simulation) {
-				o := s.Start()
-				s.createServer("web", nil)
-				s.Settle()
-				s.Kill(o)
-				k := s.Server.KindOf(test.group, test.kind)
-				obj, _ := s.Server.Get(k, s.Namespace, test.name)
-				changed := obj.DeepCopyObject()
-				test.change(changed)
-				s.Server.Put(k, changed)
+				s.tamper(test.group, test.kind, test.name, test.change)
 				found := strings.Join(s.oracle.unserved(), "\n")
 				if test.want == "" && found != "" || !strings.Contains(found, test.want) {
 					t.Errorf("found %q, want %q", found, test.want)

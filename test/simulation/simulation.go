@@ -126,7 +126,7 @@ func Run(t *testing.T, seed uint64, history func(s *Simulation)) {
 		s.oracle = newOracle(s)
 		server.Committed = s.oracle.committed
 		server.Admit = s.admit
-		s.addNamespace()
+		addNamespace(t, server, s.Namespace)
 		defer func() {
 			for _, o := range s.operators {
 				s.Kill(o)

@@ -10,6 +10,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -37,15 +38,7 @@ func TestOracleFindsAStatusThatSaysAppliedWhereOtherValuesAreStored(t *testing.T
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			Run(t, 1, func(s *Simulation) {
-				o := s.Start()
-				s.createServer("web", nil)
-				s.Settle()
-				s.Kill(o)
-				k := s.Server.KindOf("apps", "Deployment")
-				obj, _ := s.Server.Get(k, s.Namespace, "web")
-				changed := obj.DeepCopyObject().(*appsv1.Deployment)
-				test.change(changed)
-				s.Server.Put(k, changed)
+				s.tamper("apps", "Deployment", "web", func(obj runtime.Object) { test.change(obj.(*appsv1.Deployment)) })
 				if test.waits {
 					servers := s.Server.KindOf(toolhive, "MCPServer")
 					obj, _ := s.Server.Get(servers, s.Namespace, "web")

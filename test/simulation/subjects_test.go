@@ -13,10 +13,8 @@ import (
 	"sync"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
@@ -133,10 +131,7 @@ func prepare(t *testing.T, of []*subject) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}
-	if err := server.Create(server.KindOf("", "Namespace"), namespace, "kubectl-create"); err != nil {
-		t.Fatal(err)
-	}
+	addNamespace(t, server, "shop")
 	schema, kind := all[of[0].it().GetKind()], server.KindOf(toolhive, of[0].it().GetKind())
 	covered := map[string]bool{}
 	for _, o := range of {
