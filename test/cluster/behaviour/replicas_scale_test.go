@@ -136,7 +136,7 @@ func TestWritesThroughScale(t *testing.T) {
 	}
 	ns.AwaitOperatorRest(t)
 
-	// The operator sees what becomes of the record and of the number at once.
+	// The operator sees the change of the record and that of the number together.
 	resume := whileFrozen(t, ns, process)
 	mark = ns.Mark(t)
 	for _, name := range all {
