@@ -144,7 +144,10 @@ func (x *executor) record(out apply.Outcome) apply.Outcome {
 		p.Children[out.Object] = x.caches.Reducer.Reduce(out.Object, out.Live, p.Children[out.Object])
 		x.keep(out.Object, p.Children[out.Object])
 	}
-	p.made = p.made || out.Action == apply.ActionCreated
+	if out.Action == apply.ActionCreated {
+		p.made = true
+		x.wakeIn(catchUpCheck) // No event tells of an object that goes again while its kind's watch is renewed.
+	}
 	p.resolution.note(out)
 	if p.resolution.begun {
 		p.state.taken.add(p.resolution.record.Request, out)

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	appsv1 "k8s.io/api/apps/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -250,6 +251,49 @@ func TestWatchesThatEndAreNoFailure(t *testing.T) {
 		<-time.After(time.Minute)
 		if lasts := o.expectFailing("one request was refused", FailingWatch{Kind: "Service"}); lasts > 0 {
 			t.Errorf("one refused request is a failure of %v", lasts)
+		}
+	})
+}
+
+// An object that is made and removed again while the watch of its kind is renewed leaves no event.
+func TestAChildThatGoesWhileItsWatchIsRenewedIsMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newAPIServer(t)
+		var away atomic.Bool
+		s.onReads("roles", func() error {
+			if away.Load() {
+				return apierrors.NewServiceUnavailable("not now")
+			}
+			return nil
+		})
+		o := start(t, s, nil)
+		defer o.end()
+		o.add(newServer("web"))
+		o.rest()
+		roles := o.kindOf(&rbacv1.Role{})
+		remove := func() {
+			if err := o.api.Remove(roles, "shop", "web-proxy-runner"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o.before.set(func(w write) error {
+			if w.kind == "Role" && away.CompareAndSwap(false, true) {
+				for _, watch := range o.api.Watches() {
+					if watch.Kind == roles {
+						watch.Expire()
+					}
+				}
+			}
+			return nil
+		})
+		remove()
+		synctest.Wait() // It is made again,
+		remove()        // and goes before there is another watch.
+		o.before.set(nil)
+		away.Store(false)
+		<-time.After(2 * time.Minute)
+		if _, there := o.api.Get(roles, "shop", "web-proxy-runner"); !there {
+			t.Error("the Role was not made again")
 		}
 	})
 }
