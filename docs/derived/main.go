@@ -22,6 +22,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/status"
 )
 
 // blocks returns the texts by their names.
@@ -39,6 +40,7 @@ func blocks() map[string]string {
 		"watched-children": matching(children, "UPDATE"),
 		"enforcements":     enforcementsTable(render.Enforcements()),
 		"steps":            stepsTable(controller.Steps()),
+		"phases":           phasesTable(status.Table()),
 	}
 }
 

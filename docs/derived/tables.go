@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/controller"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/status"
 )
 
 // writersTable has a row for each manager and claim. Objects of which one manager claims the same share a row.
@@ -92,6 +94,27 @@ func stepsTable(steps []controller.Step) string {
 	b.WriteString("| | Step | What it does |\n|---|---|---|\n")
 	for i, step := range steps {
 		fmt.Fprintf(&b, "| %d | %s | %s |\n", i+1, step.Name, step.Does)
+	}
+	return b.String()
+}
+
+// phasesTable has a row for each row of the table that decides about phases, in their order.
+func phasesTable(rows []status.Row) string {
+	var b strings.Builder
+	b.WriteString("| | When | Phase | Message | Reason of `Ready` |\n|---|---|---|---|---|\n")
+	for i := range rows {
+		row := &rows[i]
+		message, reason := row.Message, "`"+row.Reason+"`"
+		if strings.HasSuffix(message, ": ") {
+			message += "…"
+		}
+		switch {
+		case row.Phase == v1beta1.PhaseStopped:
+			reason = ""
+		case row.Reason == "":
+			reason = "that of the refusal or delay"
+		}
+		fmt.Fprintf(&b, "| %d | %s | `%s` | %s | %s |\n", i+1, row.When, row.Phase, message, reason)
 	}
 	return b.String()
 }

@@ -70,8 +70,8 @@ func TestAConflictIsReportedOnceAndEndsWhenTheFieldIsGivenUp(t *testing.T) {
 		if told := o.events.heard(); len(told) != 1 || !strings.HasPrefix(told[0], "shop/web Warning FieldManagerConflict Apply: ") {
 			t.Errorf("events %q, want one about the conflict", told)
 		}
-		if phase := o.server("web").Status.Phase; phase != v1beta1.PhaseReady {
-			t.Errorf("phase %s; the server goes on serving", phase)
+		if got := o.server("web").Status; got.Phase != v1beta1.PhaseFailed || got.URL == "" {
+			t.Errorf("phase %s, URL %q; it is not as the spec asks for, and goes on serving", got.Phase, got.URL)
 		}
 
 		<-time.After(10 * time.Minute)

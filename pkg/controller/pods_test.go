@@ -138,6 +138,9 @@ func TestAPodBeforeItsReplicaSetCountsLater(t *testing.T) {
 		backendReady(o.apiServer, "web")
 		o.addBackendPod(o.server("web"), "first")
 		o.rest()
+		change(o.apiServer, "web", func(d *appsv1.Deployment) {
+			d.Status = appsv1.DeploymentStatus{ObservedGeneration: d.Generation, Replicas: 1}
+		})
 		pod := proxyPod("web", render.ProxySelector("web"))
 		pod.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: "toolhive", State: backOff, RestartCount: 3}
 		o.add(pod)

@@ -30,6 +30,7 @@ func (o *operating) crashed(restarts int32, state corev1.ContainerState) {
 	change(o.apiServer, proxyPodName, func(pod *corev1.Pod) {
 		pod.Status.ContainerStatuses[0] = corev1.ContainerStatus{Name: workload.ProxyContainer, RestartCount: restarts, State: state}
 	})
+	change(o.apiServer, "web", func(d *appsv1.Deployment) { d.Status.ReadyReplicas, d.Status.UnavailableReplicas = 0, 1 })
 	o.rest()
 }
 

@@ -243,7 +243,7 @@ func TestADelayIsToldInWordsThatStayTheSame(t *testing.T) {
 		if status, reason, _ := o.condition("web", v1beta1.ConditionReconciling); status != metav1.ConditionTrue || reason != "Retrying" {
 			t.Errorf("Reconciling is %s because of %s", status, reason)
 		}
-		if phase := o.server("web").Status.Phase; phase != v1beta1.PhaseReady {
+		if phase := o.server("web").Status.Phase; phase != v1beta1.PhasePending {
 			t.Errorf("phase %s", phase)
 		}
 		if told := o.events.heard(); len(told) != 1 || !strings.HasPrefix(told[0], "shop/web Warning Retrying Apply: service/") {

@@ -78,7 +78,7 @@ func TestTwoBudgetsHoldUpARollout(t *testing.T) {
 		if tries < 5 || tries > 20 {
 			t.Errorf("%d evictions in an hour", tries)
 		}
-		if phase := o.server("web").Status.Phase; phase != v1beta1.PhaseReady {
+		if phase := o.server("web").Status.Phase; phase != v1beta1.PhasePending {
 			t.Errorf("phase %s", phase)
 		}
 		status, reason, message := o.condition("web", v1beta1.ConditionReconciling)

@@ -163,6 +163,9 @@ func TestInvalidSpecLeavesTheLastGoodState(t *testing.T) {
 		if got := o.took(); !slices.Contains(got, "apply StatefulSet/web freehold-backend") {
 			t.Errorf("writes %v after it was mended", got)
 		}
+		backendReady(o.apiServer, "web")
+		proxyReady(o.apiServer, "web")
+		o.rest()
 		if phase := o.server("web").Status.Phase; phase != v1beta1.PhaseReady {
 			t.Errorf("phase %s after it was mended", phase)
 		}

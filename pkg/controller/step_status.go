@@ -43,7 +43,12 @@ func observe(p *pass, do *executor) bool {
 		o.Held[i].Message += " " + enforced(p.Snapshot)
 	}
 	o.HashesUnused = o.Deployment != nil && (p.blocked || len(o.Held) > 0 || p.unwritten.Has(p.DeploymentRef()))
-	o.NoService = !p.HasService()
+	o.NoService, o.Astray = p.Service()
+	if o.Deployment != nil && o.Withheld && slices.ContainsFunc(p.state.configMaps, func(ref apply.ObjectRef) bool {
+		return !slices.Contains(o.Deployment.Template.ConfigMaps, ref.Name)
+	}) {
+		o.Unenforced = enforced(p.Snapshot)
+	}
 	o.LosesSessions = render.LosesSessions(o.ProxyPods, do.config.Options)
 	return true
 }
@@ -59,7 +64,8 @@ func reportStatus(p *pass, do *executor) {
 		return
 	}
 	o.Unreported, o.Conflicts = p.state.pending, p.state.told.conflicts
-	o.Notices = slices.Concat(o.Notices, unsharedSessions(o), p.altered)
+	o.Notices = slices.Concat(o.Notices, p.altered)
+	do.wakeIn(o.Grace(p.Now))
 	p.takeover.reporting = true
 	next, o := compose(do.ctx, &p.takeover, do.statusWriter(), o, do.config.Clock.Now())
 	if wait := p.state.statusBackoff.Left(do.config.Clock.Now()); wait > 0 && p.state.statusBackoff.again(p.Server, next) {
@@ -165,28 +171,6 @@ func observeRefusals(v *observed.Snapshot, refused []error, observation *status.
 	for _, err := range refused {
 		observation.Unsettled = observation.Unsettled || apply.Policies()[apply.ClassOf(err)].Passes
 	}
-}
-
-// unsharedSessions returns a warning about proxies that do not know each other's sessions, or what the authorization server of another
-// one keeps, although the spec asks for one of them at most: another field manager, such as an autoscaler, has set their number. The
-// number itself is left out, so that scaling up and down is reported once.
-func unsharedSessions(o status.Observation) []status.Finding {
-	spec := &o.Server.Spec
-	if o.Deployment == nil || replicasOf(o.Deployment) <= 1 || o.SharedSessions && o.Unshared == "" || len(o.Invalid) > 0 ||
-		spec.Transport == v1beta1.TransportStdio || spec.Replicas != nil && *spec.Replicas > 1 {
-		return nil
-	}
-	message, and := "The proxy's Deployment is scaled to several pods,", " and "
-	if !o.SharedSessions {
-		message, and = message+" but they share no session store; set spec.sessionStorage to redis.", " And "
-	}
-	if o.Unshared != "" {
-		message += and + o.Unshared
-	}
-	return []status.Finding{{
-		Condition: v1beta1.ConditionSessionStorageWarning, Status: metav1.ConditionTrue,
-		Reason: v1beta1.ReasonSessionStorageMissingForReplicas, Message: message,
-	}}
 }
 
 // isDoubtful reports whether a conflict that the status reports may stand without being known now: the write of the object was forbidden,

@@ -141,6 +141,8 @@ func TestProxyWithoutBackendIsNotStuck(t *testing.T) {
 			t.Errorf("the metrics report %v as stuck", stuck)
 		}
 
+		change(o.apiServer, "web", func(server *v1beta1.MCPServer) { *server.Spec.BackendReplicas = 1 })
+		o.rest()
 		backendReady(o.apiServer, "web")
 		o.addBackendPod(o.server("web"), "second")
 		o.rest() // The proxy is given a new start.

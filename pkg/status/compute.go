@@ -16,73 +16,25 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/printable"
-	"github.com/freehold-dev/freehold/pkg/rollout"
 )
-
-// stage is how far an MCPServer has come. The phase and its message follow from it.
-type stage int
-
-const (
-	stageStopped stage = iota
-	stageCreating
-	stageRunning
-	stageNoBackend
-	stageNoService
-	stageStarting
-	stageNoHealthy
-	stagePodFailed
-	stageNoPods
-	stageInvalid
-	stageNotApplied
-	stageNeedBackend
-)
-
-// stages are the phases of the stages, and their messages, to which a detail may be added. They are ToolHive's, word for word where its
-// users may compare them.
-var stages = map[stage]struct {
-	phase   v1beta1.MCPServerPhase
-	message string
-}{
-	stageStopped:     {v1beta1.PhaseStopped, "MCP server is stopped (scaled to zero)"},
-	stageCreating:    {v1beta1.PhasePending, "MCP server is being created"},
-	stageRunning:     {v1beta1.PhaseReady, "MCP server is running"},
-	stageNoBackend:   {v1beta1.PhasePending, "MCP server proxy is running; recreating missing workload StatefulSet"},
-	stageNoService:   {v1beta1.PhasePending, "MCP server proxy is running; its Service does not exist, is being deleted, or belongs to another owner"},
-	stageStarting:    {v1beta1.PhasePending, "MCP server is starting"},
-	stageNoHealthy:   {v1beta1.PhasePending, "No healthy pods found"},
-	stagePodFailed:   {v1beta1.PhaseFailed, "MCP server pod failed: "},
-	stageNoPods:      {v1beta1.PhaseFailed, "MCP server pod cannot be created: "},
-	stageInvalid:     {v1beta1.PhaseFailed, "Failed to build configuration: "},
-	stageNotApplied:  {v1beta1.PhaseFailed, "Failed to apply the MCP server's objects: "},
-	stageNeedBackend: {v1beta1.PhasePending, "MCP server proxy is waiting for its backend: "},
-}
 
 // Compute returns the status that follows from an observation: all fields and conditions that Freehold's
 // status writer claims, and no others. Conditions keep the time of their last transition from the previous
 // status.
 func Compute(o Observation, now time.Time) v1beta1.MCPServerStatus {
-	previous := o.Server.Status
 	pods := count(o.ProxyPods)
-	next := v1beta1.MCPServerStatus{ObservedGeneration: o.Server.Generation, URL: o.URL}
-	if next.URL == "" {
-		next.URL = previous.URL
-	}
-	if o.NoService {
-		next.URL = ""
-	}
+	next := v1beta1.MCPServerStatus{ObservedGeneration: o.Server.Generation}
 	inUse := o.Hashes
 	if o.HashesUnused {
 		inUse = nil
 	}
 	setHashes(&next, o.Server, inUse)
-	at, detail := stageOf(o, pods)
-	next.Phase, next.Message = stages[at].phase, Worded(readable(stages[at].message+detail))
-	if at == stageCreating && o.Proxy.Serves() {
-		// The known pods are behind the status of their Deployment. That is over in a moment, and not worth a write.
-		o.Proxy = rollout.State{Phase: rollout.Progressing, Reason: rollout.Replacing}
-	}
+	brief := &view{o, pods, now}
+	phase, message, conditions := brief.inBrief()
+	next.Phase, next.Message = phase, message
+	next.URL = brief.url(phase)
 	next.ReadyReplicas = readyReplicas(o, pods)
-	next.Conditions = conditions(o, next, at, now)
+	next.Conditions = conditionsOf(o, conditions, now)
 	return next
 }
 
@@ -114,59 +66,12 @@ func setHashes(next *v1beta1.MCPServerStatus, server *v1beta1.MCPServer, hashes 
 	return changed
 }
 
-// stageOf returns the stage, and a detail for its message.
-func stageOf(o Observation, pods tally) (at stage, detail string) {
-	if wrong := o.wrong(); len(wrong) > 0 {
-		return stageInvalid, wrong[0].Message
-	}
-	for _, refusal := range o.Refusals {
-		if refusal.Condition == v1beta1.ConditionApplied {
-			return stageNotApplied, refusal.Message
-		}
-	}
-	if d := o.Deployment; d != nil && d.Replicas != nil && *d.Replicas == 0 {
-		return stageStopped, ""
-	}
-	_, proxy := o.Rollouts()
-	switch {
-	case pods.running > 0 && o.firstStart() && !o.serves() && o.comesAbout():
-		// It is a matter of moments, or there is something to report.
-		return stageCreating, ""
-	case pods.running > 0 && o.NoService:
-		return stageNoService, ""
-	case pods.running > 0 && o.StatefulSet != nil:
-		return stageRunning, ""
-	case pods.running > 0:
-		return stageNoBackend, ""
-	case pods.failed > 0 && (o.Recovering || !o.backendReady()):
-		// A proxy exits as long as its backend is not ready, and is restarted until it is.
-		return stageNeedBackend, pods.failure
-	case pods.failed > 0:
-		return stagePodFailed, pods.failure
-	case len(o.ProxyPods) == 0 && proxy.Phase == rollout.Stuck:
-		return stageNoPods, proxy.Detail
-	case len(o.ProxyPods) == 0, o.firstStart():
-		return stageCreating, ""
-	case pods.pending > 0:
-		return stageStarting, ""
-	default:
-		return stageNoHealthy, ""
-	}
-}
-
-// firstStart reports whether the MCPServer has been being created ever since. That stage then stays until it
-// is ready: the steps in between are not worth a write each.
-func (o Observation) firstStart() bool {
-	previous := &o.Server.Status
-	rolledOut := meta.FindStatusCondition(previous.Conditions, v1beta1.ConditionRolledOut)
-	return previous.Phase == "" || previous.Phase == v1beta1.PhasePending && rolledOut != nil && rolledOut.Reason == v1beta1.ReasonCreating
-}
-
-func conditions(o Observation, next v1beta1.MCPServerStatus, at stage, now time.Time) []metav1.Condition {
+// conditionsOf returns all conditions. brief are those of view.inBrief.
+func conditionsOf(o Observation, brief []Finding, now time.Time) []metav1.Condition {
 	set := conditionSet{
 		previous: o.Server.Status.Conditions, unreported: o.Unreported, generation: o.Server.Generation, now: now,
 	}
-	for _, f := range progress(o, next, at) {
+	for _, f := range brief {
 		set.add(f)
 	}
 	for _, f := range specFindings(o) {
@@ -189,7 +94,8 @@ func conditions(o Observation, next v1beta1.MCPServerStatus, at stage, now time.
 		set.clear(o.Unsettled, Finding{v1beta1.ConditionApplied, metav1.ConditionTrue, v1beta1.ReasonApplied, o.written()})
 	}
 	// What a user has to change is listed as a whole. Refusals have one cause as a rule, and each names commands.
-	set.override(o.Notices, joined)
+	set.override(slices.Concat(o.Notices, unshared(o)), joined)
+	set.override(unenforced(o), counted)
 	set.override(o.Requests, counted)
 	set.override(slices.Concat(o.Refusals, o.Contested, o.Delays), func(condition string, messages []string) string {
 		n := len(messages)

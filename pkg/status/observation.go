@@ -22,6 +22,11 @@ type Observation struct {
 	URL string
 	// NoService is set while the Service that the URL names does not exist, is being deleted, or is not the MCPServer's.
 	NoService bool
+	// Astray says how the Service that the URL names leads to others than the proxy's pods; empty when it does not.
+	Astray string
+	// Unenforced says what the proxy runs with, where that is not what its references ask for; empty when it is. It counts while a write is
+	// refused.
+	Unenforced string
 	// SharedSessions is set when the proxy's sessions are in a store that all its pods share.
 	SharedSessions bool
 	// Unshared is what several pods of the proxy's authorization server would not share, see render.Result; empty for nothing.

@@ -48,7 +48,7 @@ func backend(ready int32) *workload.StatefulSet {
 func pods(of ...*workload.Pod) []*workload.Pod { return of }
 
 func pod(phase corev1.PodPhase, containers ...workload.ContainerStatus) *workload.Pod {
-	return &workload.Pod{Phase: phase, Statuses: containers}
+	return &workload.Pod{Name: "web-1", Phase: phase, Statuses: containers}
 }
 
 func running() *workload.Pod {

@@ -4,6 +4,7 @@
 package status_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/status"
 	"github.com/freehold-dev/freehold/pkg/workload"
 )
@@ -148,16 +150,18 @@ func TestThePhaseIsToolHivesButWhereFreeholdDiffers(t *testing.T) {
 		},
 		"a failure in a first start": {
 			creating,
-			status.Observation{StatefulSet: backend(1), ProxyPods: pods(pod(corev1.PodFailed))},
-			summary{v1beta1.PhaseFailed, "MCP server pod failed: PodFailed", 0},
+			status.Observation{StatefulSet: backend(1), ProxyPods: pods(waiting(corev1.PodRunning, "CrashLoopBackOff"))},
+			summary{v1beta1.PhaseFailed, "MCP server pod failed: CrashLoopBackOff", 0},
 		},
-		"a conflict": { // it holds one writer; the server goes on serving
+		"a pod has ended, and is replaced": { // ToolHive says Failed for that moment
+			creating,
+			status.Observation{StatefulSet: backend(1), ProxyPods: pods(pod(corev1.PodFailed))},
+			summary{v1beta1.PhasePending, "MCP server is being created", 0},
+		},
+		"the backend is scaled to zero": { // ToolHive says that it is running
 			ready,
-			status.Observation{
-				StatefulSet: backend(1), ProxyPods: pods(running()),
-				Refusals: []status.Finding{invalid(v1beta1.ConditionFieldsOwned, "theirs")},
-			},
-			summary{v1beta1.PhaseReady, "MCP server is running", 1},
+			status.Observation{StatefulSet: none(backend(1)), ProxyPods: pods(running())},
+			summary{v1beta1.PhaseStopped, "MCP server is stopped (scaled to zero)", 1},
 		},
 		"a rollout has one pod too many for a moment": { // which is not worth two writes
 			ready,
@@ -178,7 +182,8 @@ func TestThePhaseIsToolHivesButWhereFreeholdDiffers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			test.observed.Server = server()
 			test.observed.Server.Status = test.previous
-			test.observed.Proxy, test.observed.Backend = serving, serving
+			test.observed.Backend = serving
+			test.observed.Proxy = proxyOf(test.observed.ProxyPods)
 			got := status.Compute(test.observed, noon)
 			if diff := cmp.Diff(test.want, summaryOf(got)); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
@@ -187,7 +192,10 @@ func TestThePhaseIsToolHivesButWhereFreeholdDiffers(t *testing.T) {
 				t.Errorf("observedGeneration %d, want 3", got.ObservedGeneration)
 			}
 			want := &brief{metav1.ConditionFalse, "NotReady", test.want.Message}
-			if test.want.Phase == v1beta1.PhaseReady {
+			switch test.want.Phase {
+			case v1beta1.PhaseStopped:
+				want = nil
+			case v1beta1.PhaseReady:
 				want = &brief{metav1.ConditionTrue, "Ready", test.want.Message}
 			}
 			if diff := cmp.Diff(want, find(got, v1beta1.ConditionReady)); diff != "" {
@@ -213,22 +221,24 @@ func TestPodsAreCounted(t *testing.T) {
 		"completed":                        {pod(corev1.PodSucceeded), "MCP server is running"},
 		"pending":                          {pod(corev1.PodPending), pending},
 		"of an unknown phase":              {pod(corev1.PodUnknown), pending},
-		"the image cannot be pulled":       {waiting(corev1.PodPending, "ImagePullBackOff"), pending},
-		"the image was not pulled":         {waiting(corev1.PodPending, "ErrImagePull"), pending},
+		"the image cannot be pulled":       {waiting(corev1.PodPending, "ImagePullBackOff"), "MCP server pod failed: ImagePullBackOff"},
+		"the image was not pulled":         {waiting(corev1.PodPending, "ErrImagePull"), "MCP server pod failed: ImagePullBackOff"},
 		"it is being made":                 {waiting(corev1.PodPending, "ContainerCreating"), pending},
 		"it crashes":                       {waiting(corev1.PodRunning, "CrashLoopBackOff"), "MCP server pod failed: CrashLoopBackOff"},
 		"its container cannot be made":     {waiting(corev1.PodPending, "CreateContainerError"), "MCP server pod failed: CreateContainerError"},
 		"its image has no name":            {waiting(corev1.PodPending, "InvalidImageName"), "MCP server pod failed: InvalidImageName"},
-		"it has exited with an error":      {exited(2), "MCP server pod failed: ContainerTerminated"},
+		"it has exited with an error":      {exited(2), pending},
 		"it has exited without one":        {exited(0), pending},
-		"it has failed":                    {pod(corev1.PodFailed), "MCP server pod failed: PodFailed"},
+		"it has failed":                    {pod(corev1.PodFailed), pending},
 		"it has failed, and one tells why": {waiting(corev1.PodFailed, "CrashLoopBackOff"), "MCP server pod failed: CrashLoopBackOff"},
 		"a sidecar is ready, it crashes":   {pod(corev1.PodRunning, sidecar, crashed), "MCP server pod failed: CrashLoopBackOff"},
 		"it runs and is going":             {going(running()), "No healthy pods found"},
 		"it has failed and is going":       {going(pod(corev1.PodFailed)), "No healthy pods found"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			observed := status.Observation{Server: server(), StatefulSet: backend(1), ProxyPods: pods(test.pod)}
+			observed := status.Observation{
+				Server: server(), StatefulSet: backend(1), ProxyPods: pods(test.pod), Backend: serving, Proxy: proxyOf(pods(test.pod)),
+			}
 			observed.Server.Status = known(v1beta1.PhasePending, pending)
 			if got := status.Compute(observed, noon).Message; got != test.want {
 				t.Errorf("message %q, want %q", got, test.want)
@@ -237,17 +247,51 @@ func TestPodsAreCounted(t *testing.T) {
 	}
 }
 
-func TestURLStaysUntilThereIsAnother(t *testing.T) {
-	observed := status.Observation{Server: server()}
-	if got := status.Compute(observed, noon).URL; got != "" {
-		t.Errorf("url %q, and there is none", got)
+// proxyOf returns how far the rollout of a proxy with these pods has come.
+func proxyOf(of []*workload.Pod) rollout.State {
+	d := deployment(nil)
+	d.Status.ObservedGeneration, d.Status.ReadyReplicas = 1, 0
+	for _, pod := range of {
+		unready := func(c workload.ContainerStatus) bool { return !c.Ready }
+		if pod.DeletionTimestamp == nil && (pod.Phase == corev1.PodSucceeded ||
+			pod.Phase == corev1.PodRunning && len(pod.Statuses) > 0 && !slices.ContainsFunc(pod.Statuses, unready)) {
+			d.Status.ReadyReplicas++
+		}
 	}
-	observed.Server.Status.URL = "http://old"
-	if got := status.Compute(observed, noon).URL; got != "http://old" {
-		t.Errorf("url %q, want the one of before", got)
-	}
-	observed.URL = "http://new"
-	if got := status.Compute(observed, noon).URL; got != "http://new" {
-		t.Errorf("url %q, want the one of now", got)
+	state, _ := rollout.Deployment(d, of, noon)
+	return state
+}
+
+func none(set *workload.StatefulSet) *workload.StatefulSet {
+	set.Replicas = new(int32(0))
+	return set
+}
+
+func TestURLStaysWhileItLeadsToTheMCPServer(t *testing.T) {
+	o := status.Observation{Server: server()}
+	for _, step := range []struct {
+		why       string
+		wanted    string
+		serves    bool
+		noService bool
+		want      string
+	}{
+		{"nothing serves yet", "http://one", false, false, ""},
+		{"it serves", "http://one", true, false, "http://one"},
+		{"it serves no more", "http://one", false, false, "http://one"},
+		{"nothing is known of it", "", false, false, "http://one"},
+		{"another address is to serve", "http://two", false, false, ""},
+		{"it serves", "http://two", true, false, "http://two"},
+		{"its Service is gone", "http://two", false, true, ""},
+		{"its Service is back", "http://two", true, false, "http://two"},
+	} {
+		o.URL, o.NoService, o.StatefulSet, o.ProxyPods, o.Backend, o.Proxy = step.wanted, step.noService, backend(1), pods(running()), rollout.State{}, serving
+		if step.serves {
+			o.Backend = serving
+		}
+		o.Server.Status = status.Compute(o, noon)
+		if got := o.Server.Status.URL; got != step.want {
+			t.Errorf("%s: url %q, want %q", step.why, got, step.want)
+		}
 	}
 }

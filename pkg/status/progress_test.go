@@ -35,8 +35,8 @@ func TestAtMostOneOfReadyAndReconcilingIsTrue(t *testing.T) {
 		"all serves":                {status.Observation{Proxy: serving, Backend: serving}, "True Ready", "False Reconciled", "False NotStalled"},
 		"the backend is rolled out": {status.Observation{Proxy: serving, Backend: rolling}, "False NotServing", "True RollingOut", "False NotStalled"},
 		"the proxy is rolled out":   {status.Observation{Proxy: rolling, Backend: serving}, "False NotServing", "True RollingOut", "False NotStalled"},
-		"the backend is stuck":      {status.Observation{Proxy: serving, Backend: stuck}, "False NotServing", "False Reconciled", "True ImagePullBackOff"},
-		"the proxy is stuck":        {status.Observation{Proxy: stuck, Backend: serving}, "False NotServing", "False Reconciled", "True ImagePullBackOff"},
+		"the backend is stuck":      {status.Observation{Proxy: serving, Backend: stuck}, "False NotReady", "False Reconciled", "True ImagePullBackOff"},
+		"the proxy is stuck":        {status.Observation{Proxy: stuck, Backend: serving}, "False NotReady", "False Reconciled", "True ImagePullBackOff"},
 		"pods wait to be deleted":   {status.Observation{Proxy: serving, Backend: waiting}, "False NotServing", "True OnDelete", "False NotStalled"},
 		"the proxy crashes for want of a backend": {
 			status.Observation{Proxy: stuck, Backend: unready, StatefulSet: backend(0)}, "False NotServing", "True RollingOut", "False NotStalled",

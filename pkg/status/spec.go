@@ -7,9 +7,11 @@ import (
 	"cmp"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
@@ -53,6 +55,69 @@ func sessionStorage(o Observation) Finding {
 		f.Reason, f.Message = v1beta1.ReasonSessionStorageWarningNotApplicable, "One proxy pod needs no shared session store"
 	}
 	return f
+}
+
+// unshared returns a warning about proxies that do not know each other's sessions, or what the authorization server of another one keeps,
+// although the spec asks for one of them at most: another field manager, such as an autoscaler, has set their number. The number itself is
+// left out, so that scaling up and down is reported once.
+func unshared(o Observation) []Finding {
+	spec := &o.Server.Spec
+	several := o.Deployment != nil && o.Deployment.Replicas != nil && *o.Deployment.Replicas > 1
+	if !several || o.SharedSessions && o.Unshared == "" || len(o.Invalid) > 0 ||
+		spec.Transport == v1beta1.TransportStdio || spec.Replicas != nil && *spec.Replicas > 1 {
+		return nil
+	}
+	message, and := "The proxy's Deployment is scaled to several pods,", " and "
+	if !o.SharedSessions {
+		message, and = message+" but they share no session store; set spec.sessionStorage to redis.", " And "
+	}
+	if o.Unshared != "" {
+		message += and + o.Unshared
+	}
+	return []Finding{{
+		Condition: v1beta1.ConditionSessionStorageWarning, Status: metav1.ConditionTrue,
+		Reason: v1beta1.ReasonSessionStorageMissingForReplicas, Message: message,
+	}}
+}
+
+// unenforced returns the conditions of the references that the proxy does not run with, though they can be used.
+func unenforced(o Observation) (findings []Finding) {
+	if o.Unenforced == "" || len(o.Refusals) == 0 {
+		return nil
+	}
+	for _, f := range o.Notices {
+		for ref := range configs.Hashed() {
+			if f.Condition == ref.Condition {
+				findings = append(findings, Finding{f.Condition, metav1.ConditionFalse, v1beta1.ReasonNotEnforced, o.Unenforced})
+			}
+		}
+	}
+	if o.Server.Spec.AuthzConfig != nil {
+		findings = append(findings, Finding{v1beta1.ConditionAuthzConfigValidated, metav1.ConditionFalse, v1beta1.ReasonNotEnforced, o.Unenforced})
+	}
+	return findings
+}
+
+// WithCappings adds to what is reported about the spec the findings about numbers of replicas that other field managers set. What was
+// reported before stays until the MCPServer changes: a scaler that tries again and again is reported once.
+func WithCappings(server *v1beta1.MCPServer, spec, capped []Finding) []Finding {
+	before := ToldCapping(server)
+	if len(capped) > 0 || before == nil {
+		return append(capped, spec...) // The condition has the reason of the first finding.
+	}
+	// The earlier report covers what the spec asks for as well.
+	others := slices.DeleteFunc(spec, func(f Finding) bool { return f.Condition == before.Type })
+	return append(others, Finding{Condition: before.Type, Status: before.Status, Reason: before.Reason, Message: before.Message})
+}
+
+// ToldCapping returns the condition that reports who set a number of replicas of the MCPServer as it is now; nil for none.
+func ToldCapping(server *v1beta1.MCPServer) *metav1.Condition {
+	before := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionStdioReplicaCapped)
+	if before == nil || before.Status != metav1.ConditionTrue || before.ObservedGeneration != server.Generation ||
+		before.Reason != v1beta1.ReasonStdioReplicasReset {
+		return nil
+	}
+	return before
 }
 
 func rateLimit(spec *v1beta1.MCPServerSpec) Finding {

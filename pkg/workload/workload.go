@@ -82,6 +82,15 @@ type ServiceAccount struct {
 	ImagePullSecrets []string
 }
 
+// Service is what is kept of a Service that does not lead to the pods of an MCPServer, or not to all of them. Of any other the metadata is
+// kept alone.
+type Service struct {
+	metav1.ObjectMeta
+
+	// Astray says why.
+	Astray string
+}
+
 // DeploymentOf returns what is read of a Deployment, with all its metadata.
 func DeploymentOf(d *appsv1.Deployment) *Deployment {
 	return &Deployment{d.ObjectMeta, d.Spec.Replicas, d.Spec.Paused, TemplateOf(&d.Spec.Template), d.Status}
@@ -171,3 +180,6 @@ func (s StatefulSet) WithMeta(meta metav1.ObjectMeta) Reduced { s.ObjectMeta = m
 
 // WithMeta implements Reduced.
 func (a ServiceAccount) WithMeta(meta metav1.ObjectMeta) Reduced { a.ObjectMeta = meta; return &a }
+
+// WithMeta implements Reduced.
+func (s Service) WithMeta(meta metav1.ObjectMeta) Reduced { s.ObjectMeta = meta; return &s }

@@ -20,15 +20,26 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
-// unserved names what is missing where the condition Ready of an MCPServer is True: its own workloads, with pods of the present templates
-// that are ready, and behind the URL a Service of its own that selects them.
+// unserved names what an MCPServer's phase says otherwise than its conditions, and what is missing where Ready is True: its own workloads, with
+// pods of the present templates that are ready, and behind the URL a Service of its own that selects them.
 func (o *oracle) unserved() (violations []string) {
 	for _, obj := range o.s.Server.List(o.s.Server.KindOf(toolhive, managers.MCPServer.Kind)) {
 		var server v1beta1.MCPServer
 		if err := json.Unmarshal([]byte(text(obj)), &server); err != nil {
 			o.s.t.Fatal(err)
 		}
-		if server.DeletionTimestamp != nil || !meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionReady) {
+		if server.DeletionTimestamp != nil {
+			continue
+		}
+		for phase, condition := range map[v1beta1.MCPServerPhase]string{
+			v1beta1.PhaseReady: v1beta1.ConditionReady, v1beta1.PhasePending: v1beta1.ConditionReconciling, v1beta1.PhaseFailed: v1beta1.ConditionStalled,
+		} {
+			is := meta.IsStatusConditionTrue(server.Status.Conditions, condition)
+			if isHeldByFreehold(&server, "phase") && isHeldByFreehold(&server, fmt.Sprintf("k:{%q:%q}", "type", condition)) && is != (server.Status.Phase == phase) {
+				violations = append(violations, fmt.Sprintf("step %d: %s has the phase %s, and its condition %s is True: %t", o.s.Steps, server.Name, server.Status.Phase, condition, is))
+			}
+		}
+		if !meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionReady) {
 			continue
 		}
 		for _, missing := range o.missing(&server) {
@@ -77,10 +88,13 @@ func (o *oracle) ownedBy(server *v1beta1.MCPServer, group, kind, name string) ru
 	return obj
 }
 
-// isHeldByFreehold reports whether the writer of statuses owns a leaf of a status.
+// isHeldByFreehold reports whether the writer of statuses owns a leaf of a status, or an item of one of its lists: k: and its key.
 func isHeldByFreehold(server *v1beta1.MCPServer, leaf string) bool {
+	if !strings.HasPrefix(leaf, "k:") {
+		leaf = "f:" + leaf
+	}
 	for _, entry := range server.GetManagedFields() {
-		if entry.Manager == managers.Status && strings.Contains(entry.FieldsV1.GetRawString(), fmt.Sprintf("%q", "f:"+leaf)) {
+		if entry.Manager == managers.Status && strings.Contains(entry.FieldsV1.GetRawString(), fmt.Sprintf("%q", leaf)) {
 			return true
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
@@ -57,6 +58,11 @@ func TestOracleFindsAReadyMCPServerThatDoesNotServe(t *testing.T) {
 		"a Service of other pods": {"", "Service", "mcp-web-proxy", func(obj runtime.Object) {
 			obj.(*corev1.Service).Spec.Selector = map[string]string{"app": "nobody"}
 		}, "the Service of its URL"},
+		"a phase that says otherwise": {toolhive, "MCPServer", "web", func(obj runtime.Object) {
+			if err := unstructured.SetNestedField(obj.(*unstructured.Unstructured).Object, "Failed", "status", "phase"); err != nil {
+				panic(err)
+			}
+		}, "has the phase Failed, and its condition Ready is True: true"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

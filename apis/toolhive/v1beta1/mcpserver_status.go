@@ -13,14 +13,14 @@ type MCPServerPhase string
 const (
 	// PhasePending means that the MCPServer is not serving yet.
 	PhasePending MCPServerPhase = "Pending"
-	// PhaseReady means that the MCPServer is serving.
+	// PhaseReady means that what the spec asks for is written and serves, and nothing earlier does.
 	PhaseReady MCPServerPhase = "Ready"
 	// PhaseFailed means that the MCPServer cannot serve until a user changes something.
 	PhaseFailed MCPServerPhase = "Failed"
-	// PhaseTerminating means that ToolHive's operator is deleting the MCPServer. Freehold never writes it: an MCPServer that is being
-	// deleted keeps its last phase.
+	// PhaseTerminating means that the MCPServer is being deleted. Freehold writes it where the finalizer of another owner keeps the
+	// MCPServer, which the message names; otherwise an MCPServer that is being deleted keeps its last phase.
 	PhaseTerminating MCPServerPhase = "Terminating"
-	// PhaseStopped means that the proxy is scaled to zero.
+	// PhaseStopped means that the proxy or the backend is scaled to zero.
 	PhaseStopped MCPServerPhase = "Stopped"
 )
 

@@ -73,6 +73,9 @@ const (
 	// or of a webhook. The message says what it lets through, and which image does not. On ToolConfigRefValidated=True,
 	// AuthzConfigRefValidated=True, AuthzConfigValidated=True and WebhookConfigValidated=True.
 	ReasonRunnerEnforcesLess = "RunnerEnforcesLess"
+	// ReasonNotEnforced means that what is referred to can be used, but that the proxy runs with something else, such as after kubectl
+	// rollout undo: the API server refuses to change it, or another field manager owns a part of it. On the conditions of references.
+	ReasonNotEnforced = "NotEnforced"
 	// ReasonRunnerVersionUnknown means that the tag of the proxyrunner's image does not show whether it supports a field of
 	// the MCPServer, or of an object that it refers to, that it may ignore. On SpecValid=True.
 	ReasonRunnerVersionUnknown = "RunnerVersionUnknown"
@@ -188,9 +191,14 @@ const (
 	// ReasonNotReady means on Ready=False that status.phase is not Ready, and on Stalled=True that a pod has not become ready
 	// in ten minutes, or does not even run by then.
 	ReasonNotReady = "NotReady"
-	// ReasonNotServing means that status.phase is Ready, but what serves is not, or not only, what the spec asks for. On
-	// Ready=False.
+	// ReasonNotServing means that pods run, but what serves is not, or not only, what the spec asks for. On Ready=False.
 	ReasonNotServing = "NotServing"
+	// ReasonServiceLeadsElsewhere means that the Service of the URL leads to others than the proxy's pods: its type is
+	// ExternalName, or its selector has keys that Freehold does not set. On Stalled=True.
+	ReasonServiceLeadsElsewhere = "ServiceLeadsElsewhere"
+	// ReasonTerminating means that the MCPServer is being deleted, and that finalizers of others keep it. On Ready=False, Reconciling=True
+	// and Stalled=False.
+	ReasonTerminating = "Terminating"
 	// ReasonNotApplied means that a write of the current generation has had no answer yet. On Ready=False.
 	ReasonNotApplied = "NotApplied"
 	// ReasonReconciled means that nothing is under way. On Reconciling=False.
@@ -218,8 +226,7 @@ const (
 	// ReasonDisruptionBudget means that a PodDisruptionBudget does not allow the eviction of the next pod. On
 	// Reconciling=True.
 	ReasonDisruptionBudget = "DisruptionBudget"
-	// ReasonScaledToZero means that a workload has no replicas: on Reconciling=True one tier, on RolledOut=False an
-	// MCPServer that is stopped.
+	// ReasonScaledToZero means that the proxy or the backend is to have no pods, so that the MCPServer is stopped. On RolledOut=False.
 	ReasonScaledToZero = "ScaledToZero"
 )
 

@@ -22,6 +22,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
@@ -120,7 +121,8 @@ func only(values map[string]string, keys []string) (kept map[string]string) {
 	return kept
 }
 
-// ReducedObject returns what is kept of an object: of a workload, and of a ServiceAccount with pull secrets, the struct of package
+// ReducedObject returns what is kept of an object: of a workload, of a ServiceAccount with pull secrets, and of a Service that leads
+// elsewhere, the struct of package
 // workload; of any other object the metadata.
 func ReducedObject(kind schema.GroupKind, object metav1.Object) metav1.Object {
 	meta := identity(object)
@@ -135,6 +137,10 @@ func ReducedObject(kind schema.GroupKind, object metav1.Object) metav1.Object {
 	case *corev1.ServiceAccount:
 		if len(whole.ImagePullSecrets) > 0 {
 			reduced = workload.ServiceAccountOf(whole)
+		}
+	case *corev1.Service:
+		if astray := render.Astray(&whole.Spec); astray != "" {
+			reduced = &workload.Service{Astray: astray}
 		}
 	}
 	if reduced != nil {

@@ -139,11 +139,14 @@ func own[T metav1.Object](v *Snapshot, ref apply.ObjectRef) (none T) {
 	return none
 }
 
-// HasService reports whether the MCPServer has the Service for its clients, and it stays.
-func (v *Snapshot) HasService() bool {
+// Service reports whether the MCPServer lacks the Service for its clients, or it does not stay; and how it leads elsewhere, see render.Astray.
+func (v *Snapshot) Service() (lacks bool, astray string) {
 	ref := inventory.ProxyService.Ref(v.Key.Namespace, v.Key.Name)
 	live := v.Object(ref)
-	return live != nil && live.GetDeletionTimestamp() == nil && v.IsOwned(ref, live)
+	if odd, ok := live.(*workload.Service); ok {
+		astray = odd.Astray
+	}
+	return live == nil || live.GetDeletionTimestamp() != nil || !v.IsOwned(ref, live), astray
 }
 
 // ProxyPods returns the pods of the MCPServer's proxy.

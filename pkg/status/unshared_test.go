@@ -1,11 +1,12 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+package status_test
 
 import (
-	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/status"
@@ -37,21 +38,14 @@ func TestAScaledProxyWarnsOfWhatItsPodsDoNotShare(t *testing.T) {
 		"stdio":            {pods: 2, state: unshared, spec: func(s *v1beta1.MCPServerSpec) { s.Transport = v1beta1.TransportStdio }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := status.Observation{Server: newServer("web"), Deployment: &workload.Deployment{}, SharedSessions: test.shared, Unshared: test.state}
+			o := status.Observation{Server: server(), Deployment: &workload.Deployment{}, SharedSessions: test.shared, Unshared: test.state}
 			o.Server.Spec.Transport, o.Deployment.Replicas = v1beta1.TransportStreamableHTTP, &test.pods
 			if test.spec != nil {
 				test.spec(&o.Server.Spec)
 			}
-			var got []string
-			for _, finding := range unsharedSessions(o) {
-				got = append(got, finding.Condition+" "+finding.Reason+": "+finding.Message)
-			}
-			want := test.want
-			if want != "" {
-				want = "SessionStorageWarning SessionStorageMissingForReplicas: " + want
-			}
-			if strings.Join(got, "\n") != want {
-				t.Errorf("got %q, want %q", got, want)
+			got := find(status.Compute(o, noon), v1beta1.ConditionSessionStorageWarning)
+			if warns := got.Status == metav1.ConditionTrue; warns != (test.want != "") || warns && (got.Reason != "SessionStorageMissingForReplicas" || got.Message != test.want) {
+				t.Errorf("got %+v, want %q", got, test.want)
 			}
 		})
 	}
