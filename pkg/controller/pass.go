@@ -112,6 +112,9 @@ const shortly = 2 * time.Second
 func requestOf(p *pass, intent *render.Intent) apply.Request {
 	render.PinConfigs(*intent, func(name string) types.UID { return configUID(p.Snapshot, name) })
 	ref := apply.NewObjectRef(intent.Kind, p.Key.Namespace, intent.Name)
+	if p.Object(ref) == nil {
+		p.result.StartAtZero(intent)
+	}
 	return apply.Request{
 		Object:    ref,
 		Config:    intent.Config,

@@ -175,3 +175,44 @@ func TestNumberWithoutARecordIsRecordedOnce(t *testing.T) {
 		o.expectTier(w, "scaled to none before it", 1, []string{w.writer}, []string{applied})
 	})
 }
+
+// An MCPServer that is to have no pods from the start never has one. It is stopped, and has nothing to wait for.
+func TestWorkloadsThatAreToHaveNoPodsAreMadeWithNone(t *testing.T) {
+	for name, ask := range map[string]func(spec *v1beta1.MCPServerSpec){
+		"both": func(spec *v1beta1.MCPServerSpec) {
+			spec.Replicas, spec.BackendReplicas = new(int32(0)), new(int32(0))
+		},
+		"the backend": func(spec *v1beta1.MCPServerSpec) { spec.BackendReplicas = new(int32(0)) },
+		"both, of stdio": func(spec *v1beta1.MCPServerSpec) {
+			spec.Replicas, spec.BackendReplicas, spec.Transport = new(int32(0)), new(int32(0)), "stdio"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := newServer("web")
+			ask(&server.Spec)
+			operate(t, []runtime.Object{server}, nil, func(t *testing.T, o *operating) {
+				statuses := slices.DeleteFunc(o.took(), func(w string) bool { return !strings.HasPrefix(w, "apply MCPServer/web/status") })
+				if len(statuses) != 1 {
+					t.Errorf("%d writes of the status, want one", len(statuses))
+				}
+				set, _ := get[*appsv1.StatefulSet](o.apiServer, "web")
+				deployment, made := get[*appsv1.Deployment](o.apiServer, "web")
+				if !made || set.Generation != 1 || deployment.Generation != 1 {
+					t.Errorf("generations %d and %d, want 1: the number was written when they were made", set.Generation, deployment.Generation)
+				}
+				o.expectTier(workloads["backend"], "at last", 0, []string{managers.BackendReplicas}, nil)
+				if server.Spec.Replicas != nil {
+					o.expectTier(workloads["proxy"], "at last", 0, []string{managers.ProxyReplicas}, nil)
+				}
+				if got := o.server("web").Status; got.Phase != v1beta1.PhaseStopped || got.URL != "" {
+					t.Errorf("phase %s, URL %q", got.Phase, got.URL)
+				}
+				for _, conditionType := range []string{v1beta1.ConditionReconciling, v1beta1.ConditionStalled} {
+					if status, reason, message := o.condition("web", conditionType); status != metav1.ConditionFalse {
+						t.Errorf("%s=%s %s: %s", conditionType, status, reason, message)
+					}
+				}
+			})
+		})
+	}
+}

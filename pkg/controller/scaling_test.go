@@ -110,31 +110,31 @@ func numberIn(t *testing.T, config any) string {
 // What was told once is told until the MCPServer changes.
 func TestWhatWasToldOfACapStaysUntilTheMCPServerChanges(t *testing.T) {
 	server := newServer("web")
-	if found := withCappings(server, nil, nil); found != nil {
+	if found := status.WithCappings(server, nil, nil); found != nil {
 		t.Errorf("told %v of nothing", found)
 	}
 	server.Status.Conditions = []metav1.Condition{{
 		Type: v1beta1.ConditionStdioReplicaCapped, Status: metav1.ConditionTrue, ObservedGeneration: 1, Reason: v1beta1.ReasonStdioReplicasReset, Message: "before",
 	}}
 	now := capping(webDeployment, 3, 1, nil)
-	if found := withCappings(server, nil, nil); len(found) != 1 || found[0].Message != "before" {
+	if found := status.WithCappings(server, nil, nil); len(found) != 1 || found[0].Message != "before" {
 		t.Errorf("told %v, want what was told before", found)
 	}
-	if found := withCappings(server, nil, []status.Finding{now}); len(found) != 1 || found[0].Message != now.Message {
+	if found := status.WithCappings(server, nil, []status.Finding{now}); len(found) != 1 || found[0].Message != now.Message {
 		t.Errorf("told %v, want what is new", found)
 	}
 	asked := status.Finding{Condition: now.Condition, Message: "asked"}
 	other := status.Finding{Condition: v1beta1.ConditionSpecValid, Message: "other"}
-	if found := withCappings(server, []status.Finding{asked, other}, nil); len(found) != 2 || found[0] != other || found[1].Message != "before" {
+	if found := status.WithCappings(server, []status.Finding{asked, other}, nil); len(found) != 2 || found[0] != other || found[1].Message != "before" {
 		t.Errorf("told %v, want what was told before in place of what the spec asks for", found)
 	}
 	server.Status.Conditions[0].Reason = v1beta1.ReasonStdioTransportCapAt1
-	if diff := cmp.Diff([]status.Finding{asked, other}, withCappings(server, []status.Finding{asked, other}, nil)); diff != "" {
+	if diff := cmp.Diff([]status.Finding{asked, other}, status.WithCappings(server, []status.Finding{asked, other}, nil)); diff != "" {
 		t.Errorf("what the spec asks for was told before (-want +got):\n%s", diff)
 	}
 	server.Status.Conditions[0].Reason = v1beta1.ReasonStdioReplicasReset
 	server.Generation++
-	if found := withCappings(server, nil, nil); found != nil {
+	if found := status.WithCappings(server, nil, nil); found != nil {
 		t.Errorf("told %v of another generation", found)
 	}
 }

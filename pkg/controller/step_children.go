@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/klog/v2"
@@ -60,8 +59,12 @@ func writeChildren(p *pass, do *executor) {
 	}
 }
 
-// findsBackend reports whether a runner that starts finds its backend. A runner that attaches to a process needs to know which.
+// findsBackend reports whether a runner that starts finds its backend, or is to find none. A runner that attaches to a process needs to know
+// which.
 func findsBackend(p *pass) bool {
+	if set := p.StatefulSet(); set != nil && replicasOf(set) == 0 {
+		return true
+	}
 	return p.BackendServes() && (!p.result.SinglePod || p.BackendProcess() != "")
 }
 
@@ -148,7 +151,7 @@ func (in *scaling) decide() scaleDecision {
 	if in.wait > 0 {
 		return scaleDecision{wait: in.wait, report: report}
 	}
-	if owner.ours && len(owner.others) == 0 && toldCapping(in.Server) != nil {
+	if owner.ours && len(owner.others) == 0 && status.ToldCapping(in.Server) != nil {
 		report = nil // An earlier pass took the number, reported from which manager, and was too late to set it back.
 	}
 	request.Take = func(_ ownership.Owner, path fieldpath.Path) bool { return render.IsReplicas(path) }
@@ -189,28 +192,6 @@ func capping(object apply.ObjectRef, number, most int32, by []ownership.Owner) s
 	}
 }
 
-// withCappings adds to what is reported about the spec the findings about numbers of replicas that other field managers set. What was
-// reported before stays until the MCPServer changes: a scaler that tries again and again is reported once.
-func withCappings(server *v1beta1.MCPServer, spec, capped []status.Finding) []status.Finding {
-	before := toldCapping(server)
-	if len(capped) > 0 || before == nil {
-		return append(capped, spec...) // The condition has the reason of the first finding.
-	}
-	// The earlier report covers what the spec asks for as well.
-	others := slices.DeleteFunc(spec, func(f status.Finding) bool { return f.Condition == before.Type })
-	return append(others, status.Finding{Condition: before.Type, Status: before.Status, Reason: before.Reason, Message: before.Message})
-}
-
-// toldCapping returns the condition that reports who set a number of replicas of the MCPServer as it is now; nil for none.
-func toldCapping(server *v1beta1.MCPServer) *metav1.Condition {
-	before := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionStdioReplicaCapped)
-	if before == nil || before.Status != metav1.ConditionTrue || before.ObservedGeneration != server.Generation ||
-		before.Reason != v1beta1.ReasonStdioReplicasReset {
-		return nil
-	}
-	return before
-}
-
 // capBounds bound how often a number of replicas that another field manager keeps setting is set back: the first time at once, then
 // after waits that grow.
 var capBounds = priorityqueue.Bounds{Shortest: time.Second, Longest: 5 * time.Minute}
@@ -219,7 +200,7 @@ var capBounds = priorityqueue.Bounds{Shortest: time.Second, Longest: 5 * time.Mi
 func ofResult(server *v1beta1.MCPServer, result *render.Result, capped []status.Finding) status.Observation {
 	spec := slices.Concat(notices(result.Notices), findings(result.Warnings, metav1.ConditionFalse))
 	return status.Observation{
-		Notices: withCappings(server, spec, capped),
+		Notices: status.WithCappings(server, spec, capped),
 		Held:    findings(result.Held, metav1.ConditionFalse),
 		Hashes:  result.Hashes, SharedSessions: result.SharedSessions, Unshared: result.Unshared, URL: render.URL(server),
 	}

@@ -63,6 +63,20 @@ func WantedReplicas(intents []Intent, writer string) runtime.ApplyConfiguration 
 	return intents[i].Config
 }
 
+// StartAtZero gives the intent for a workload that does not exist its number of pods, if that is 0: otherwise one would run until the
+// number is written. The next write of the intent leaves the number to its own writer.
+func (r *Result) StartAtZero(intent *Intent) {
+	if number := ReplicasOf(WantedReplicas(r.Intents, intent.Child.Replicas)); number == nil || *number != 0 {
+		return
+	}
+	switch config := intent.Config.(type) {
+	case *appsv1ac.StatefulSetApplyConfiguration:
+		config.Spec.WithReplicas(0)
+	case *appsv1ac.DeploymentApplyConfiguration:
+		config.Spec.WithReplicas(0)
+	}
+}
+
 // ReplicasOf returns the number of replicas of a workload, or of the intent for one; nil for none.
 func ReplicasOf(of any) *int32 {
 	switch of := of.(type) {
