@@ -69,6 +69,34 @@ func TestHeldDeletionIsTold(t *testing.T) {
 	}
 }
 
+// The last status of an MCPServer that another owner's finalizer keeps names that finalizer. It costs one write.
+func TestAnMCPServerThatAnotherFinalizerKeepsSaysSo(t *testing.T) {
+	server := newServer("web")
+	server.Finalizers = []string{"example.com/keep"}
+	operate(t, []runtime.Object{server}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		markDeleted(o.apiServer, "web")
+		<-time.After(time.Hour)
+		o.rest()
+		o.expect([]string{"apply MCPServer/web/status freehold-status", "apply MCPServer/web freehold-finalizer"}, "it is being deleted")
+		const message = "MCP server is being deleted, and stays until others remove their finalizers: example.com/keep"
+		if got := o.server("web").Status; got.Phase != v1beta1.PhaseTerminating || got.Message != message {
+			t.Errorf("phase %s: %s", got.Phase, got.Message)
+		}
+		for conditionType, want := range map[string]metav1.ConditionStatus{
+			v1beta1.ConditionReady: metav1.ConditionFalse, v1beta1.ConditionReconciling: metav1.ConditionTrue, v1beta1.ConditionStalled: metav1.ConditionFalse,
+			v1beta1.ConditionSpecValid: metav1.ConditionTrue,
+		} {
+			if got, _, _ := o.condition("web", conditionType); got != want {
+				t.Errorf("%s is %s, want %s", conditionType, got, want)
+			}
+		}
+		if told := o.events.heard(); len(told) > 0 {
+			t.Errorf("events %q", told)
+		}
+	})
+}
+
 // The rollouts of an MCPServer that is being deleted are nobody's concern, however long another finalizer keeps it.
 func TestRolloutsEndWithTheDeletion(t *testing.T) {
 	server := newServer("web")

@@ -23,7 +23,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
-// end finalizes an MCPServer, and records an event about what is in the way: nothing else reports that, as the status stays as it was.
+// end finalizes an MCPServer, and records an event about what keeps the finalizer: nothing else reports that, as the status stays as it was.
 func end(p *pass, do *executor) {
 	do.takeovers.release(p.Key) // Another finalizer may keep the MCPServer for long.
 	do.configRollouts.release(p.Key)
@@ -71,6 +71,10 @@ func finalize(p *pass, do *executor) {
 	if deletion.collecting {
 		return // The garbage collector removes its finalizer when it is done, and that is the event that brings us back here.
 	}
+	if others := holders(p.Server); len(others) > 0 {
+		last := status.Held(p.Server, others, do.config.Clock.Now())
+		do.write(managers.Status, apply.Request{Object: observed.ServerRef(p.Key), Config: last, Preconditions: apply.Preconditions{LetGo: true}})
+	}
 	out := do.write(managers.Finalizer, apply.Request{
 		Object: observed.ServerRef(p.Key), Config: toolhivev1beta1ac.MCPServer(p.Key.Name, p.Key.Namespace), Preconditions: apply.Preconditions{LetGo: true},
 	})
@@ -83,6 +87,13 @@ func finalize(p *pass, do *executor) {
 		klog.FromContext(do.ctx).Info("Children without an owner reference stay behind", "delete", command)
 		do.events([]status.Event{event})
 	}
+}
+
+// holders returns the finalizers that keep an MCPServer, which is being deleted, besides ours and those of the garbage collector.
+func holders(server *v1beta1.MCPServer) []string {
+	return slices.DeleteFunc(slices.Clone(server.Finalizers), func(name string) bool {
+		return name == v1beta1.Finalizer || name == metav1.FinalizerOrphanDependents || name == metav1.FinalizerDeleteDependents
+	})
 }
 
 // deletion says what to do about an MCPServer that is being deleted.

@@ -22,3 +22,22 @@ func Notice(server *v1beta1.MCPServer, f Finding, unreported []metav1.Condition,
 	events = NewEvents(server.Status, v1beta1.MCPServerStatus{Conditions: conditions})
 	return toolhivev1beta1ac.MCPServer(server.Name, server.Namespace).WithStatus(of), conditions, events
 }
+
+// Held returns the last status of an MCPServer that is being deleted, and that the finalizers of others keep. Freehold looks after it no
+// more: what has been made for it serves until it is gone. All else that was reported stays.
+func Held(server *v1beta1.MCPServer, finalizers []string, now time.Time) *toolhivev1beta1ac.MCPServerApplyConfiguration {
+	next := *server.Status.DeepCopy()
+	next.Phase, next.ObservedGeneration = v1beta1.PhaseTerminating, server.Generation
+	next.Message = "MCP server is being deleted, and stays until others remove their finalizers: " + List(finalizers)
+	set := conditionSet{previous: server.Status.Conditions, generation: server.Generation, now: now}
+	for _, conditionType := range v1beta1.OwnedConditions() {
+		set.keep(conditionType)
+	}
+	for condition, is := range map[string]metav1.ConditionStatus{
+		v1beta1.ConditionReady: metav1.ConditionFalse, v1beta1.ConditionReconciling: metav1.ConditionTrue, v1beta1.ConditionStalled: metav1.ConditionFalse,
+	} {
+		set.add(Finding{condition, is, v1beta1.ReasonTerminating, next.Message})
+	}
+	next.Conditions = set.sorted()
+	return Intent(server, next)
+}
