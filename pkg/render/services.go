@@ -20,7 +20,7 @@ import (
 const (
 	// proxyPortName is the name of the port of the proxy's container and of its Service.
 	proxyPortName = "http"
-	// backendAffinitySeconds is how long a client address stays with one backend pod. It is ToolHive's value.
+	// backendAffinitySeconds is how long a proxy pod stays with one backend pod. It is ToolHive's value.
 	backendAffinitySeconds = 1800
 )
 
@@ -45,16 +45,28 @@ func (r *renderer) backendServices() {
 			WithClusterIP(corev1.ClusterIPNone).
 			WithSelector(selector).
 			WithPorts(port())))
+	spec := corev1ac.ServiceSpec().
+		WithType(corev1.ServiceTypeClusterIP).
+		WithSelector(selector).
+		WithPorts(port())
+	if r.spreads() {
+		spec.WithSessionAffinity(corev1.ServiceAffinityNone)
+	} else {
+		spec.WithSessionAffinity(corev1.ServiceAffinityClientIP).
+			WithSessionAffinityConfig(corev1ac.SessionAffinityConfig().
+				WithClientIP(corev1ac.ClientIPConfig().WithTimeoutSeconds(backendAffinitySeconds)))
+	}
 	r.want(inventory.BackendService, corev1ac.Service(inventory.BackendService.Name(r.name), r.namespace).
 		WithOwnerReferences(r.owner()).
 		WithLabels(labels).
-		WithSpec(corev1ac.ServiceSpec().
-			WithType(corev1.ServiceTypeClusterIP).
-			WithSelector(selector).
-			WithPorts(port()).
-			WithSessionAffinity(corev1.ServiceAffinityClientIP).
-			WithSessionAffinityConfig(corev1ac.SessionAffinityConfig().
-				WithClientIP(corev1ac.ClientIPConfig().WithTimeoutSeconds(backendAffinitySeconds)))))
+		WithSpec(spec))
+}
+
+// spreads reports whether each connection of a proxy may reach another backend pod, which is for servers without sessions. The proxyrunner
+// remembers for a session the address that it dialled, which is the Service's, also where it keeps sessions in Redis: the affinity alone
+// brings a session back to its pod. Each session of transport sse needs its pod.
+func (r *renderer) spreads() bool {
+	return r.sessionAffinity == corev1.ServiceAffinityNone && r.transport == v1beta1.TransportStreamableHTTP
 }
 
 func (r *renderer) proxyService() {
