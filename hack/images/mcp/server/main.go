@@ -7,6 +7,7 @@
 //	MCP_PORT            port to listen on, for sse and streamable-http (default 8080)
 //	MCP_SERVER_VERSION  what tool identity reports as the version; it is part of the image
 //	MCP_COMPRESS        true: answers over HTTP are compressed for clients that accept gzip
+//	MCP_STATELESS       true: over streamable HTTP it keeps no sessions, so that any of several servers answers any request
 //
 // Over streamable HTTP it serves at /mcp, over SSE at /sse. It answers at once from its start until SIGTERM. Before
 // it ends, it lets calls that are under way come to their end.
@@ -53,7 +54,9 @@ func run(ctx context.Context) error {
 	case "sse":
 		handler.Handle("/sse", mcp.NewSSEHandler(shared, nil))
 	case "streamable-http":
-		handler.Handle("/mcp", mcp.NewStreamableHTTPHandler(shared, nil))
+		handler.Handle("/mcp", mcp.NewStreamableHTTPHandler(shared, &mcp.StreamableHTTPOptions{
+			Stateless: os.Getenv("MCP_STATELESS") == "true",
+		}))
 	default:
 		return fmt.Errorf("MCP_TRANSPORT is %q: want stdio, sse or streamable-http", transport)
 	}
