@@ -3373,7 +3373,7 @@ func schema_freehold_apis_toolhive_v1beta1_MCPServerSpec(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "volumes are host paths mounted into the proxy's pod.",
+							Description: "volumes are host paths mounted into the proxy's container, and not into the MCP server's, as in ToolHive. Those of the MCP server's container are set in podTemplateSpec, as spec.volumes and as volumeMounts of the container mcp.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -3386,7 +3386,7 @@ func schema_freehold_apis_toolhive_v1beta1_MCPServerSpec(ref common.ReferenceCal
 					},
 					"resources": {
 						SchemaProps: spec.SchemaProps{
-							Description: "resources are the resource requirements of the proxy's container. Those of the MCP server's own container are set in podTemplateSpec.",
+							Description: "resources are the resource requirements of the proxy's container, and not of the MCP server's, as in ToolHive. Those of the MCP server's container are set in podTemplateSpec, as resources of the container mcp.",
 							Default:     map[string]interface{}{},
 							Ref:         ref("github.com/freehold-dev/freehold/apis/toolhive/v1beta1.ResourceRequirements"),
 						},
@@ -3428,7 +3428,7 @@ func schema_freehold_apis_toolhive_v1beta1_MCPServerSpec(ref common.ReferenceCal
 					},
 					"podTemplateSpec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "podTemplateSpec is a PodTemplateSpec merged into the MCP server's pod. The server's own container is the one called mcp.",
+							Description: "podTemplateSpec is a PodTemplateSpec merged into the MCP server's pod. The server's own container is the one called mcp; all others run beside it.",
 							Ref:         ref(runtime.RawExtension{}.OpenAPIModelName()),
 						},
 					},
@@ -3528,7 +3528,7 @@ func schema_freehold_apis_toolhive_v1beta1_MCPServerSpec(ref common.ReferenceCal
 					},
 					"sessionAffinity": {
 						SchemaProps: spec.SchemaProps{
-							Description: "sessionAffinity is the session affinity of the proxy Service.",
+							Description: "sessionAffinity is the session affinity of the proxy Service: with ClientIP, the requests of a client address reach the same proxy pod. With transport streamable-http, the Service between the proxy and the MCP server has None too if this is None, so that several backend pods share the requests of a proxy pod; otherwise one of them gets all. None is for MCP servers that keep no sessions: a session that reaches another backend pod is not found there.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -5102,7 +5102,7 @@ func schema_freehold_apis_toolhive_v1beta1_ProxyDeploymentOverrides(ref common.R
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "imagePullSecrets of the proxy's pod and of both ServiceAccounts.",
+							Description: "imagePullSecrets of the proxy's pod and of both ServiceAccounts. The MCP server's pods have those of their ServiceAccount, unless podTemplateSpec has a list of its own or serviceAccount names another ServiceAccount.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

@@ -62,6 +62,7 @@ func (r *renderer) userPodTemplate() *corev1ac.PodTemplateSpecApplyConfiguration
 		r.invalidPodTemplate("%s cannot be applied: %s.", podTemplatePath, oneLine(err))
 		return empty
 	}
+	r.noteContainers(spec)
 	if container := backendContainerOf(spec); container != nil {
 		for i := range container.Env {
 			r.templateEnv = append(r.templateEnv, variable{sourcePodTemplate, &container.Env[i]})

@@ -129,9 +129,8 @@ func (r *renderer) proxyContainer(mounts []*corev1ac.VolumeMountApplyConfigurati
 		container.WithLifecycle(corev1ac.Lifecycle().WithPreStop(corev1ac.LifecycleHandler().
 			WithSleep(corev1ac.SleepAction().WithSeconds(drainSeconds))))
 	}
-	if resources := r.proxyResources(); resources != nil {
-		container.WithResources(resources)
-	}
+	r.resources = r.proxyResources()
+	container.Resources = r.resources
 	return container
 }
 

@@ -45,14 +45,9 @@ func (r *renderer) proxyVolumes(config proxyConfig) ([]*corev1ac.VolumeApplyConf
 	}
 	add(r.proxy.secrets)
 	first := len(volumes)
-	for _, v := range r.server.Spec.Volumes {
-		volumes = append(volumes, corev1ac.Volume().WithName(v.Name).
-			WithHostPath(corev1ac.HostPathVolumeSource().WithPath(v.HostPath)))
-		mount := corev1ac.VolumeMount().WithName(v.Name).WithMountPath(v.MountPath)
-		if v.ReadOnly {
-			mount.WithReadOnly(true)
-		}
-		mounts = append(mounts, mount)
+	for i := range r.server.Spec.Volumes {
+		volume, mount := hostVolume(&r.server.Spec.Volumes[i])
+		volumes, mounts = append(volumes, volume), append(mounts, mount)
 	}
 
 	if configMap, key := r.authzSource(config); configMap != "" {
@@ -71,6 +66,15 @@ func (r *renderer) proxyVolumes(config proxyConfig) ([]*corev1ac.VolumeApplyConf
 	}
 	r.validateTaken(volumes, mounts, first)
 	return volumes, mounts
+}
+
+// hostVolume returns a volume for a host path, and its mount.
+func hostVolume(v *v1beta1.Volume) (*corev1ac.VolumeApplyConfiguration, *corev1ac.VolumeMountApplyConfiguration) {
+	mount := corev1ac.VolumeMount().WithName(v.Name).WithMountPath(v.MountPath)
+	if v.ReadOnly {
+		mount.WithReadOnly(true)
+	}
+	return corev1ac.Volume().WithName(v.Name).WithHostPath(corev1ac.HostPathVolumeSource().WithPath(v.HostPath)), mount
 }
 
 // authzSource returns the ConfigMap, and the key in it, of the authorization configuration; empty when there is none.

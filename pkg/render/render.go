@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -31,9 +32,11 @@ type renderer struct {
 	backendAccount string
 	// templateEnv is the environment of the mcp container in podTemplateSpec.
 	templateEnv []variable
-	duplicates  []duplicate
-	intents     []Intent
-	absent      []ObjectRef
+	// resources are spec.resources; nil for none.
+	resources  *corev1ac.ResourceRequirementsApplyConfiguration
+	duplicates []duplicate
+	intents    []Intent
+	absent     []ObjectRef
 
 	// proxy has the parts of the proxy that come from references, and used and hashes are these references and the hashes in their status.
 	proxy  proxyParts
@@ -72,6 +75,8 @@ func Render(in Input, opts Options) (*Result, error) {
 	r.proxyService()
 	r.deployment(config)
 	r.noteDuplicates()
+	r.noteTiers(template.Spec)
+	r.notePullSecrets(template.Spec.ImagePullSecrets)
 	r.noteEnforcement()
 
 	if len(r.problems) > 0 {

@@ -108,14 +108,15 @@ type MCPServerSpec struct {
 	// +optional
 	Env []EnvVar `json:"env,omitempty"`
 
-	// volumes are host paths mounted into the proxy's pod.
+	// volumes are host paths mounted into the proxy's container, and not into the MCP server's, as in ToolHive. Those of the MCP
+	// server's container are set in podTemplateSpec, as spec.volumes and as volumeMounts of the container mcp.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Volumes []Volume `json:"volumes,omitempty"`
 
-	// resources are the resource requirements of the proxy's container. Those of the MCP server's own
-	// container are set in podTemplateSpec.
+	// resources are the resource requirements of the proxy's container, and not of the MCP server's, as in ToolHive. Those of the
+	// MCP server's container are set in podTemplateSpec, as resources of the container mcp.
 	// +optional
 	Resources ResourceRequirements `json:"resources,omitempty"`
 
@@ -137,7 +138,7 @@ type MCPServerSpec struct {
 	PermissionProfile *PermissionProfileRef `json:"permissionProfile,omitempty"`
 
 	// podTemplateSpec is a PodTemplateSpec merged into the MCP server's pod. The server's own container is
-	// the one called mcp.
+	// the one called mcp; all others run beside it.
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +kubebuilder:validation:Type=object
 	// +optional
@@ -211,7 +212,10 @@ type MCPServerSpec struct {
 	// +optional
 	GroupRef *MCPGroupRef `json:"groupRef,omitempty"`
 
-	// sessionAffinity is the session affinity of the proxy Service.
+	// sessionAffinity is the session affinity of the proxy Service: with ClientIP, the requests of a client address reach the same
+	// proxy pod. With transport streamable-http, the Service between the proxy and the MCP server has None too if this is None, so
+	// that several backend pods share the requests of a proxy pod; otherwise one of them gets all. None is for MCP servers that
+	// keep no sessions: a session that reaches another backend pod is not found there.
 	// +kubebuilder:validation:Enum=ClientIP;None
 	// +kubebuilder:default=ClientIP
 	// +optional
@@ -352,7 +356,8 @@ type ProxyDeploymentOverrides struct {
 	// +listMapKey=name
 	// +optional
 	Env []EnvVar `json:"env,omitempty"`
-	// imagePullSecrets of the proxy's pod and of both ServiceAccounts.
+	// imagePullSecrets of the proxy's pod and of both ServiceAccounts. The MCP server's pods have those of their ServiceAccount,
+	// unless podTemplateSpec has a list of its own or serviceAccount names another ServiceAccount.
 	// +listType=atomic
 	// +optional
 	ImagePullSecrets []LocalObjectReference `json:"imagePullSecrets,omitempty"`

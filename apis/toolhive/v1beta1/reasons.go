@@ -66,6 +66,15 @@ const (
 	ReasonDuplicatesMerged = "DuplicatesMerged"
 	// ReasonFieldsIgnored means that fields of podTemplateSpec, authzConfig or sessionStorage have no effect. On SpecValid=True.
 	ReasonFieldsIgnored = "FieldsIgnored"
+	// ReasonNoServerContainer means that podTemplateSpec has containers and none called mcp, so it sets nothing of the MCP server's
+	// container. On SpecValid=True.
+	ReasonNoServerContainer = "NoServerContainer"
+	// ReasonProxyOnly means that the proxy alone has resources or volumes, and podTemplateSpec gives the MCP server's container
+	// nothing like it. The message has the podTemplateSpec that does. On SpecValid=True.
+	ReasonProxyOnly = "ProxyOnly"
+	// ReasonPullSecretsOfOneTier means that one of proxy and MCP server lacks pull secrets that the other has and that it may need. On
+	// SpecValid=True.
+	ReasonPullSecretsOfOneTier = "PullSecretsOfOneTier"
 	// ReasonRunnerTooOld means that the proxyrunner in use ignores a field. On SpecValid=False, where the MCPServer would
 	// have less protection than it asks for; Freehold then writes nothing. On SpecValid=True otherwise.
 	ReasonRunnerTooOld = "RunnerTooOld"

@@ -95,6 +95,48 @@ var oddities = []oddity{
 		expect: works("PermissionProfileUnsupported", "spec.permissionProfile", "NetworkPolicy"),
 	},
 	{
+		name:   "proxy-resources",
+		change: func(server *v1beta1.MCPServer) { server.Spec.Resources.Limits = v1beta1.ResourceList{Memory: "1Gi"} },
+		expect: works("ProxyOnly", "spec.resources", `spec.podTemplateSpec: {"spec":{"containers":[{"name":"mcp","resources":{"limits":{"memory":"1Gi"}}}]}}`),
+	},
+	{
+		name: "proxy-volumes",
+		change: func(server *v1beta1.MCPServer) {
+			server.Spec.Volumes = []v1beta1.Volume{{Name: "data", HostPath: "/srv", MountPath: "/data"}}
+		},
+		expect: works("ProxyOnly", "spec.volumes[0]", `"volumeMounts":[{"name":"data","mountPath":"/data"}]`),
+	},
+	{
+		name: "resources-and-volumes-of-both", silent: true,
+		change: func(server *v1beta1.MCPServer) {
+			server.Spec.Resources.Limits = v1beta1.ResourceList{Memory: "1Gi"}
+			server.Spec.Volumes = []v1beta1.Volume{{Name: "data", HostPath: "/srv", MountPath: "/data"}}
+			harness.PodTemplate(`{"spec":{"volumes":[{"name":"data","hostPath":{"path":"/srv"}}],"containers":[{"name":"mcp",
+				"resources":{"limits":{"memory":"2Gi"}},"volumeMounts":[{"name":"data","mountPath":"/data"}]}]}}`)(server)
+		},
+		expect: works("Valid"),
+	},
+	{
+		name:   "no-server-container",
+		change: harness.PodTemplate(`{"spec":{"containers":[{"name":"server","image":"example.com/mcp:1"}]}}`),
+		expect: works("NoServerContainer", `"server"`, "none called mcp"),
+	},
+	{
+		name: "sidecar", silent: true,
+		change: harness.PodTemplate(`{"spec":{"containers":[{"name":"side","image":"example.com/side:1"},{"name":"mcp"}]}}`),
+		expect: works("Valid"),
+	},
+	{
+		name: "pull-secrets-of-the-proxy",
+		change: func(server *v1beta1.MCPServer) {
+			server.Spec.ResourceOverrides = &v1beta1.ResourceOverrides{ProxyDeployment: &v1beta1.ProxyDeploymentOverrides{
+				ImagePullSecrets: []v1beta1.LocalObjectReference{{Name: "registry"}},
+			}}
+			harness.PodTemplate(`{"spec":{"imagePullSecrets":[{"name":"other"}]}}`)(server)
+		},
+		expect: works("PullSecretsOfOneTier", `not "registry"`, "spec.podTemplateSpec.spec.imagePullSecrets"),
+	},
+	{
 		// It would keep ToolHive's operator from reading any MCPServer.
 		name: "days", silent: true,
 		change: func(server *v1beta1.MCPServer) { server.Spec.ProxyReadTimeout = "2d" },

@@ -32,10 +32,11 @@ type MCPServerSpecApplyConfiguration struct {
 	// env are plain environment variables of the MCP server's container. They win over secrets, and
 	// secrets win over podTemplateSpec, where a name occurs more than once.
 	Env []EnvVarApplyConfiguration `json:"env,omitempty"`
-	// volumes are host paths mounted into the proxy's pod.
+	// volumes are host paths mounted into the proxy's container, and not into the MCP server's, as in ToolHive. Those of the MCP
+	// server's container are set in podTemplateSpec, as spec.volumes and as volumeMounts of the container mcp.
 	Volumes []VolumeApplyConfiguration `json:"volumes,omitempty"`
-	// resources are the resource requirements of the proxy's container. Those of the MCP server's own
-	// container are set in podTemplateSpec.
+	// resources are the resource requirements of the proxy's container, and not of the MCP server's, as in ToolHive. Those of the
+	// MCP server's container are set in podTemplateSpec, as resources of the container mcp.
 	Resources *ResourceRequirementsApplyConfiguration `json:"resources,omitempty"`
 	// secrets are keys of Secrets given to the MCP server's container as environment variables.
 	Secrets []SecretRefApplyConfiguration `json:"secrets,omitempty"`
@@ -46,7 +47,7 @@ type MCPServerSpecApplyConfiguration struct {
 	// enforce it.
 	PermissionProfile *PermissionProfileRefApplyConfiguration `json:"permissionProfile,omitempty"`
 	// podTemplateSpec is a PodTemplateSpec merged into the MCP server's pod. The server's own container is
-	// the one called mcp.
+	// the one called mcp; all others run beside it.
 	PodTemplateSpec *runtime.RawExtension `json:"podTemplateSpec,omitempty"`
 	// resourceOverrides are additions to the objects made for this MCPServer. Keys that the operator
 	// sets itself cannot be overridden.
@@ -82,7 +83,10 @@ type MCPServerSpecApplyConfiguration struct {
 	EndpointPrefix *string `json:"endpointPrefix,omitempty"`
 	// groupRef names the MCPGroup that this MCPServer belongs to.
 	GroupRef *MCPGroupRefApplyConfiguration `json:"groupRef,omitempty"`
-	// sessionAffinity is the session affinity of the proxy Service.
+	// sessionAffinity is the session affinity of the proxy Service: with ClientIP, the requests of a client address reach the same
+	// proxy pod. With transport streamable-http, the Service between the proxy and the MCP server has None too if this is None, so
+	// that several backend pods share the requests of a proxy pod; otherwise one of them gets all. None is for MCP servers that
+	// keep no sessions: a session that reaches another backend pod is not found there.
 	SessionAffinity *string `json:"sessionAffinity,omitempty"`
 	// replicas is the number of proxy pods. When unset, the operator leaves the number to others, such as
 	// a HorizontalPodAutoscaler. It is capped at 1 with transport stdio.

@@ -16,7 +16,8 @@ type ProxyDeploymentOverridesApplyConfiguration struct {
 	// env are environment variables of the proxy's container. They win over those that the operator sets
 	// by default, such as HOME, but not over those by which the operator steers the proxy.
 	Env []EnvVarApplyConfiguration `json:"env,omitempty"`
-	// imagePullSecrets of the proxy's pod and of both ServiceAccounts.
+	// imagePullSecrets of the proxy's pod and of both ServiceAccounts. The MCP server's pods have those of their ServiceAccount,
+	// unless podTemplateSpec has a list of its own or serviceAccount names another ServiceAccount.
 	ImagePullSecrets []LocalObjectReferenceApplyConfiguration `json:"imagePullSecrets,omitempty"`
 	// nodeSelector are labels that the node of a proxy pod must have.
 	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
