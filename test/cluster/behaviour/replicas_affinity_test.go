@@ -91,6 +91,25 @@ func TestBackendServiceFollowsTheSessionAffinity(t *testing.T) {
 	}
 }
 
+// TestBackendAffinityWithoutOwner removes all owners of the Service between the tiers, while no operator runs and the spec begins to ask
+// for None. The timeout has no owner then, and the API server accepts none without the affinity.
+func TestBackendAffinityWithoutOwner(t *testing.T) {
+	t.Parallel()
+	const name = "web"
+	ns := env.Namespace(t)
+	first := ns.Operate(t)
+	ns.Create(t, harness.HTTPServer(name, harness.Replicas(1, 2)))
+	ns.AwaitSettled(t, name)
+	harness.Stop(t, first)
+	ns.MustPatch(t, harness.Author, harness.BackendService, name, harness.Replace("/metadata/managedFields", []any{map[string]any{}}))
+	ns.Edit(t, name, affinity("None"))
+	ns.Operate(t)
+	ns.AwaitSettled(t, name)
+	if value, _ := affinityOf(t, ns, name); value != "None" {
+		t.Errorf("it has %s, want None", value)
+	}
+}
+
 // TestBackendAffinityOfAnotherWriterIsAConflict has another client own the affinity of the Service between the tiers.
 func TestBackendAffinityOfAnotherWriterIsAConflict(t *testing.T) {
 	t.Parallel()
