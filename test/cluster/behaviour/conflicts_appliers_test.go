@@ -129,7 +129,11 @@ func cpuRequest(*scene) map[string]any {
 
 // requests asks for a share of the CPU.
 func requests(cpu string) harness.Change {
-	return func(server *v1beta1.MCPServer) { server.Spec.Resources.Requests.CPU = cpu }
+	return func(server *v1beta1.MCPServer) {
+		server.Spec.Resources.Requests.CPU = cpu
+		// Freehold would warn that the MCP server's container has none.
+		harness.PodTemplate(`{"spec":{"containers":[{"name":"mcp","resources":{"requests":{"cpu":"10m"}}}]}}`)(server)
+	}
 }
 
 // wholeWith is the object as it is, but for the grace period, as somebody has it in a repository.

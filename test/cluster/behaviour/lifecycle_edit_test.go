@@ -66,7 +66,7 @@ var fieldEdits = []fieldEdit{
 		change: func(s *v1beta1.MCPServer) {
 			s.Spec.Resources.Limits = v1beta1.ResourceList{CPU: "500m", Memory: "64Mi"}
 		},
-		writes: harness.Once("proxy"), rolls: []harness.Component{harness.Proxy},
+		writes: harness.Once("proxy", "event"), rolls: []harness.Component{harness.Proxy}, // a warning: the MCP server has none
 	},
 	{
 		name:   "pod-template",
@@ -76,7 +76,7 @@ var fieldEdits = []fieldEdit{
 	{
 		name:   "session-affinity",
 		change: func(s *v1beta1.MCPServer) { s.Spec.SessionAffinity = "None" },
-		writes: harness.Once("service/proxy"),
+		writes: harness.Once("service/proxy", "service/backend"),
 	},
 	{
 		name:   "audit",

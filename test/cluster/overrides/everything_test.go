@@ -42,7 +42,7 @@ func TestPodTemplateEverything(t *testing.T) {
 		// The duplicates of PLAIN and TWICE are the other one.
 		{
 			Condition: v1beta1.ConditionSpecValid, Status: metav1.ConditionTrue, Reason: "FieldsIgnored",
-			Message: []string{"spec.containers[1].image", "spec.serviceAccountName", "(+1 more)"},
+			Message: []string{"spec.containers[1].image", "spec.serviceAccountName", "env[TWICE]", `"PLAIN" of the backend`},
 		},
 	})
 	s.Create(t, harness.HTTPServer("plain"))
