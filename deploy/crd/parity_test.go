@@ -85,6 +85,22 @@ func TestEveryKindHasADefinition(t *testing.T) {
 	}
 }
 
+// Helm and Flux take an object without a status for done. The generation -1 says that no operator has looked at it yet.
+func TestANewObjectSaysThatNoOperatorHasLookedAtIt(t *testing.T) {
+	for _, definition := range all(t) {
+		object, err := definition.Object()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for version, schema := range schemas(object) {
+			said, _, _ := unstructured.NestedFieldNoCopy(schema, "properties", "status", "default")
+			if diff := cmp.Diff(map[string]any{"observedGeneration": float64(-1)}, said); diff != "" {
+				t.Errorf("default of the status in %s %s (-want +got):\n%s", definition.Name, version, diff)
+			}
+		}
+	}
+}
+
 func all(t *testing.T) []Definition {
 	t.Helper()
 	definitions, err := All()

@@ -1381,7 +1381,7 @@ func schema_freehold_apis_toolhive_v1beta1_ConfigStatus(ref common.ReferenceCall
 					},
 					"observedGeneration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "observedGeneration is the generation of the spec that this status is about.",
+							Description: "observedGeneration is the generation of the spec that this status is about; -1 while no operator has looked at the object.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -2877,7 +2877,7 @@ func schema_freehold_apis_toolhive_v1beta1_MCPGroupStatus(ref common.ReferenceCa
 				Properties: map[string]spec.Schema{
 					"observedGeneration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "observedGeneration is the generation of the spec that this status is about.",
+							Description: "observedGeneration is the generation of the spec that this status is about; -1 while no operator has looked at the object.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},
@@ -3598,7 +3598,7 @@ func schema_freehold_apis_toolhive_v1beta1_MCPServerStatus(ref common.ReferenceC
 					},
 					"observedGeneration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "observedGeneration is the generation of the spec that this status is about.",
+							Description: "observedGeneration is the generation of the spec that this status is about; -1 while no operator has looked at the object.",
 							Type:        []string{"integer"},
 							Format:      "int64",
 						},

@@ -146,9 +146,14 @@ func (c *customStrategy) Default(obj runtime.Object) {
 	structuraldefaulting.Default(content, c.structural)
 }
 
-// Create checks a new object.
+// Create checks a new object, and drops its status. The default of the status comes back at once: the real API server sets defaults
+// whenever it reads an object from etcd.
 func (c *customStrategy) Create(obj runtime.Object) error {
-	return rest.BeforeCreate(c.main, requestFor(c.kind, c.resource, "", obj), obj)
+	if err := rest.BeforeCreate(c.main, requestFor(c.kind, c.resource, "", obj), obj); err != nil {
+		return err
+	}
+	c.Default(obj)
+	return nil
 }
 
 // Update checks a changed object.

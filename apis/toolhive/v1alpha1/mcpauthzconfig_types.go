@@ -30,6 +30,7 @@ type MCPAuthzConfig struct {
 	// +optional
 	Spec v1beta1.MCPAuthzConfigSpec `json:"spec,omitempty"`
 	// status is what the operator observed.
+	// +kubebuilder:default={"observedGeneration":-1}
 	// +optional
 	Status v1beta1.ConfigStatus `json:"status,omitempty"`
 }

@@ -31,6 +31,7 @@ type MCPExternalAuthConfig struct {
 	// +optional
 	Spec v1beta1.MCPExternalAuthConfigSpec `json:"spec,omitempty"`
 	// status is what the operator observed.
+	// +kubebuilder:default={"observedGeneration":-1}
 	// +optional
 	Status v1beta1.ConfigStatus `json:"status,omitempty"`
 }

@@ -32,6 +32,7 @@ type MCPGroup struct {
 	// +optional
 	Spec v1beta1.MCPGroupSpec `json:"spec,omitempty"`
 	// status is what the operator observed.
+	// +kubebuilder:default={"observedGeneration":-1}
 	// +optional
 	Status v1beta1.MCPGroupStatus `json:"status,omitempty"`
 }

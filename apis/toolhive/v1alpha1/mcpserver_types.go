@@ -32,6 +32,7 @@ type MCPServer struct {
 	// +optional
 	Spec v1beta1.MCPServerSpec `json:"spec,omitempty"`
 	// status is what the operator observed.
+	// +kubebuilder:default={"observedGeneration":-1}
 	// +optional
 	Status v1beta1.MCPServerStatus `json:"status,omitempty"`
 }

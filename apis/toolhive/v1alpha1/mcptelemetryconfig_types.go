@@ -33,6 +33,7 @@ type MCPTelemetryConfig struct {
 	// +optional
 	Spec v1beta1.MCPTelemetryConfigSpec `json:"spec,omitempty"`
 	// status is what the operator observed.
+	// +kubebuilder:default={"observedGeneration":-1}
 	// +optional
 	Status v1beta1.ConfigStatus `json:"status,omitempty"`
 }

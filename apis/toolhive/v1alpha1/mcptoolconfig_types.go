@@ -29,6 +29,7 @@ type MCPToolConfig struct {
 	// +optional
 	Spec v1beta1.MCPToolConfigSpec `json:"spec,omitempty"`
 	// status is what the operator observed.
+	// +kubebuilder:default={"observedGeneration":-1}
 	// +optional
 	Status v1beta1.ConfigStatus `json:"status,omitempty"`
 }

@@ -29,6 +29,7 @@ type MCPWebhookConfig struct {
 	// +optional
 	Spec v1beta1.MCPWebhookConfigSpec `json:"spec,omitempty"`
 	// status is what the operator observed.
+	// +kubebuilder:default={"observedGeneration":-1}
 	// +optional
 	Status v1beta1.ConfigStatus `json:"status,omitempty"`
 }

@@ -29,6 +29,7 @@ type MCPAuthzConfig struct {
 	// +optional
 	Spec MCPAuthzConfigSpec `json:"spec,omitempty"`
 	// status is what the operator observed.
+	// +kubebuilder:default={"observedGeneration":-1}
 	// +optional
 	Status ConfigStatus `json:"status,omitempty"`
 }

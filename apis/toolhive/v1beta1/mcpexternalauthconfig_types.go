@@ -29,6 +29,7 @@ type MCPExternalAuthConfig struct {
 	// +optional
 	Spec MCPExternalAuthConfigSpec `json:"spec,omitempty"`
 	// status is what the operator observed.
+	// +kubebuilder:default={"observedGeneration":-1}
 	// +optional
 	Status ConfigStatus `json:"status,omitempty"`
 }

@@ -30,6 +30,7 @@ type MCPGroup struct {
 	// +optional
 	Spec MCPGroupSpec `json:"spec,omitempty"`
 	// status is what the operator observed.
+	// +kubebuilder:default={"observedGeneration":-1}
 	// +optional
 	Status MCPGroupStatus `json:"status,omitempty"`
 }
@@ -77,7 +78,7 @@ const (
 
 // MCPGroupStatus lists a group's members.
 type MCPGroupStatus struct {
-	// observedGeneration is the generation of the spec that this status is about.
+	// observedGeneration is the generation of the spec that this status is about; -1 while no operator has looked at the object.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 	// phase is a summary in one word.

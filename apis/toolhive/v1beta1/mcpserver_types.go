@@ -32,6 +32,7 @@ type MCPServer struct {
 	// +optional
 	Spec MCPServerSpec `json:"spec,omitempty"`
 	// status is what the operator observed.
+	// +kubebuilder:default={"observedGeneration":-1}
 	// +optional
 	Status MCPServerStatus `json:"status,omitempty"`
 }

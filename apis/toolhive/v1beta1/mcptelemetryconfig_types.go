@@ -31,6 +31,7 @@ type MCPTelemetryConfig struct {
 	// +optional
 	Spec MCPTelemetryConfigSpec `json:"spec,omitempty"`
 	// status is what the operator observed.
+	// +kubebuilder:default={"observedGeneration":-1}
 	// +optional
 	Status ConfigStatus `json:"status,omitempty"`
 }

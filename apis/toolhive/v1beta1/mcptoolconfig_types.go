@@ -27,6 +27,7 @@ type MCPToolConfig struct {
 	// +optional
 	Spec MCPToolConfigSpec `json:"spec,omitempty"`
 	// status is what the operator observed.
+	// +kubebuilder:default={"observedGeneration":-1}
 	// +optional
 	Status ConfigStatus `json:"status,omitempty"`
 }

@@ -16,7 +16,7 @@ import (
 type ConfigStatusApplyConfiguration struct {
 	// conditions, each of one type. Other writers may add conditions of their own types.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
-	// observedGeneration is the generation of the spec that this status is about.
+	// observedGeneration is the generation of the spec that this status is about; -1 while no operator has looked at the object.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// configHash is a hash of the last valid spec. Values are only ever compared with one another.
 	ConfigHash *string `json:"configHash,omitempty"`

@@ -15,7 +15,7 @@ import (
 //
 // MCPGroupStatus lists a group's members.
 type MCPGroupStatusApplyConfiguration struct {
-	// observedGeneration is the generation of the spec that this status is about.
+	// observedGeneration is the generation of the spec that this status is about; -1 while no operator has looked at the object.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// phase is a summary in one word.
 	Phase *toolhivev1beta1.MCPGroupPhase `json:"phase,omitempty"`

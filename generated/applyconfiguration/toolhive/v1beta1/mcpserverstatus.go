@@ -17,7 +17,7 @@ import (
 type MCPServerStatusApplyConfiguration struct {
 	// conditions, each of one type. Other writers may add conditions of their own types.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
-	// observedGeneration is the generation of the spec that this status is about.
+	// observedGeneration is the generation of the spec that this status is about; -1 while no operator has looked at the object.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// phase is a summary in one word.
 	Phase *toolhivev1beta1.MCPServerPhase `json:"phase,omitempty"`
