@@ -118,18 +118,15 @@ func conditionsOf(live metav1.Object) []metav1.Condition {
 }
 
 func finding(conditionType string, holds bool, reason, message string) status.Finding {
-	is := metav1.ConditionFalse
-	if holds {
-		is = metav1.ConditionTrue
-	}
+	is := map[bool]metav1.ConditionStatus{false: metav1.ConditionFalse, true: metav1.ConditionTrue}[holds]
 	return status.Finding{Condition: conditionType, Status: is, Reason: reason, Message: message}
 }
 
-// configStatus returns the status of a configuration without its conditions, and the findings for these. The hash and the generation of
-// the last valid spec stay while the spec is invalid.
+// configStatus returns the status of a configuration without its conditions, and the findings for these. While the spec is invalid, the hash
+// of the last valid one stays, as ToolHive's does. Unlike there, observedGeneration follows and Stalled is True: to kstatus it has failed.
 func configStatus(live metav1.Object, users []configs.Named) (next *toolhivev1beta1ac.ConfigStatusApplyConfiguration, findings []status.Finding) {
 	config := configs.Read(live)
-	valid, generation := config.Status.ConfigHash, config.Status.ObservedGeneration
+	valid := config.Status.ConfigHash
 	err := config.Validate()
 	hash, unhashed := config.Hash()
 	if err = cmp.Or(err, unhashed); err != nil {
@@ -137,9 +134,9 @@ func configStatus(live metav1.Object, users []configs.Named) (next *toolhivev1be
 		if errors.Is(err, configs.ErrEnterprise) {
 			failed = v1beta1.ReasonEnterpriseRequired
 		}
-		findings = append(findings, finding(v1beta1.ConditionValid, false, failed, err.Error()))
+		findings = append(findings, finding(v1beta1.ConditionValid, false, failed, err.Error()), finding(v1beta1.ConditionStalled, true, failed, err.Error()))
 	} else {
-		valid, generation = hash, live.GetGeneration()
+		valid = hash
 		findings = append(findings, finding(v1beta1.ConditionValid, true, config.Kind.Valid, "Spec validation passed"))
 	}
 	if len(users) > 0 {
@@ -148,12 +145,8 @@ func configStatus(live metav1.Object, users []configs.Named) (next *toolhivev1be
 	for _, advisory := range configs.Advisories(live) {
 		findings = append(findings, finding(advisory.Type, advisory.Holds, advisory.Reason, advisory.Message))
 	}
-	next = toolhivev1beta1ac.ConfigStatus()
-	if valid != "" {
+	if next = toolhivev1beta1ac.ConfigStatus().WithObservedGeneration(live.GetGeneration()); valid != "" {
 		next.WithConfigHash(valid)
-	}
-	if generation != 0 {
-		next.WithObservedGeneration(generation)
 	}
 	return next, findings
 }

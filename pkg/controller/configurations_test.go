@@ -134,8 +134,8 @@ func checkWrites(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-// A config gets its finalizer and a status that follows its spec; an invalid spec leaves the hash of the last valid one. Each change
-// is told once, and nothing is written twice, not after a restart either.
+// A config gets its finalizer and a status that follows its spec; an invalid spec leaves the hash of the last valid one, and is Stalled, so
+// that kstatus does not take it for done. Each change is told once, and nothing is written twice, not after a restart either.
 func TestConfigIsValidated(t *testing.T) {
 	operate(t, []runtime.Object{newIDP()}, keeping, func(t *testing.T, o *operating) {
 		checkWrites(t, "at the start", o.tookOn(), oidcFinalizerWrite, oidcStatusWrite)
@@ -158,6 +158,10 @@ func TestConfigIsValidated(t *testing.T) {
 		checkWrites(t, "after an invalid edit", o.tookOn(), oidcStatusWrite)
 		want.Conditions[0].Status, want.Conditions[0].Reason, want.Conditions[0].ObservedGeneration = metav1.ConditionFalse, v1beta1.ReasonConfigInvalid, 2
 		want.Conditions[0].Message, want.Conditions[0].LastTransitionTime = status.Worded(configs.Read(o.idp()).Validate().Error()), metav1.NewTime(bubbleStart.Add(3*time.Second))
+		want.ObservedGeneration = 2
+		stalled := want.Conditions[0]
+		stalled.Type, stalled.Status = v1beta1.ConditionStalled, metav1.ConditionTrue
+		want.Conditions = append(want.Conditions, stalled)
 		if diff := cmp.Diff(want, o.idp().Status, sameTimes); diff != "" {
 			t.Errorf("status of an invalid spec (-want +got):\n%s", diff)
 		}
@@ -165,12 +169,13 @@ func TestConfigIsValidated(t *testing.T) {
 		change(o.apiServer, "idp", func(c *v1beta1.MCPOIDCConfig) { c.Spec.Inline.Issuer = "http://idp.example.com" })
 		o.rest()
 		if is := o.idp().Status; !is.Conditions[0].LastTransitionTime.Time.Equal(bubbleStart.Add(3*time.Second)) ||
-			is.Conditions[0].ObservedGeneration != 3 || is.ObservedGeneration != 1 {
+			is.Conditions[0].ObservedGeneration != 3 || is.ObservedGeneration != 3 {
 			t.Errorf("status %+v of another invalid spec", is)
 		}
 		change(o.apiServer, "idp", func(c *v1beta1.MCPOIDCConfig) { c.Spec.Inline.Issuer = "https://other.example.com" })
 		o.rest()
-		if is := o.idp().Status; is.ConfigHash == hash || is.ObservedGeneration != 4 || !meta.IsStatusConditionTrue(is.Conditions, v1beta1.ConditionValid) {
+		if is := o.idp().Status; is.ConfigHash == hash || is.ObservedGeneration != 4 || !meta.IsStatusConditionTrue(is.Conditions, v1beta1.ConditionValid) ||
+			meta.FindStatusCondition(is.Conditions, v1beta1.ConditionStalled) != nil {
 			t.Errorf("status %+v of a spec that is valid again", is)
 		}
 		told := o.heardOf("idp")
@@ -232,7 +237,11 @@ func TestEveryKindIsKept(t *testing.T) {
 				t.Errorf("%s has the finalizers %v", row.Kind, live.GetFinalizers())
 			}
 			for _, c := range configConditions(live) {
-				got[row.Kind] += fmt.Sprint(c.Type, "=", c.Status, " ", c.Reason)
+				if stalled := c.Type == v1beta1.ConditionStalled; !stalled {
+					got[row.Kind] += fmt.Sprint(c.Type, "=", c.Status, " ", c.Reason)
+				} else if !strings.Contains(want[row.Kind], "Valid=False "+c.Reason) {
+					t.Errorf("%s is Stalled: %s", row.Kind, c.Reason)
+				}
 			}
 		}
 		if diff := cmp.Diff(want, got); diff != "" {

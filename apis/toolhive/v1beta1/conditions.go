@@ -51,7 +51,7 @@ const (
 	// example for a paused rollout. It follows the library kstatus.
 	ConditionReconciling = "Reconciling"
 	// ConditionStalled is True while a problem that waiting does not solve blocks what the spec asks for. It follows the
-	// library kstatus.
+	// library kstatus. On the configurations that MCPServers refer to it exists only while the spec is invalid.
 	ConditionStalled = "Stalled"
 	// ConditionRolledOut is True while all pods are those that the spec asks for and some are ready. Its message has the
 	// image that the backend last served with.
@@ -115,6 +115,7 @@ func ConfigConditions() []string {
 		ConditionDeprecatedInboundGrantConfiguration,
 		ConditionFieldsOwned,
 		ConditionIdentitySynthesized,
+		ConditionStalled,
 		ConditionValid,
 	}
 }
