@@ -228,7 +228,7 @@ func (k *Controller) sync(ctx, watching context.Context, key configKey) (again t
 		delete(k.states, key)
 		return 0, nil
 	}
-	decision := decideOwner(k.Mode, live, k.Clock.Now())
+	decision := decideOwner(k.Mode, live, k.Clock.Now(), k.seesToolHive)
 	p.live, p.inherit, p.again = live, decision.inherits, decision.wait
 	p.state = k.noteOwner(ctx, key, decision.owner)
 	if decision.owner != OwnerFreehold && !decision.contested {

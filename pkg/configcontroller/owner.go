@@ -5,6 +5,7 @@ package configcontroller
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -12,7 +13,6 @@ import (
 
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
-	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
@@ -45,9 +45,12 @@ func ConfigOwners() []ConfigOwner {
 	return []ConfigOwner{OwnerFreehold, OwnerToolHive, OwnerUndecided}
 }
 
-// configGrace is how long ToolHive's operator has to put its finalizer on a new object, in ConfigsAuto. It does so within a second when
-// it runs, and within a minute when it has just lost its lease.
-const configGrace = time.Minute
+// How long ToolHive's operator has to put its finalizer on a new object, in ConfigsAuto. It does so within a second when it runs, and within
+// a minute when it has just lost its lease. Where the caches show no sign of it, it is most likely not there.
+const (
+	configGrace = time.Minute
+	shortGrace  = 1500 * time.Millisecond
+)
 
 // ownerDecision says which operator writes an object's status and finalizer.
 type ownerDecision struct {
@@ -60,14 +63,14 @@ type ownerDecision struct {
 	wait time.Duration
 }
 
-// decideOwner decides which operator writes an object's status and finalizer.
+// decideOwner decides which operator writes an object's status and finalizer. seen reports whether ToolHive's has written other objects.
 //
 // What is Freehold's and ToolHive's operator writes as well is contested, and is not written any more: two operators that answer each
 // other would go on for as long as both run. ConfigsFreehold is the user's word that ToolHive is gone, so there the object is
 // taken over again once ToolHive has not written for a while.
-func decideOwner(mode ConfigsMode, live metav1.Object, now time.Time) ownerDecision {
+func decideOwner(mode ConfigsMode, live metav1.Object, now time.Time, seen func() bool) ownerDecision {
 	ours := managers.Owns(live, managers.ConfigFinalizer, "")
-	last, theirs := lastOfToolHive(live)
+	last, theirs := takeover.LastOfToolHive(live)
 	quiet := now.Sub(last)
 	switch {
 	case mode == ConfigsToolHive:
@@ -81,21 +84,26 @@ func decideOwner(mode ConfigsMode, live metav1.Object, now time.Time) ownerDecis
 	case ours || mode == ConfigsFreehold:
 		return ownerDecision{owner: OwnerFreehold}
 	}
-	if age := now.Sub(live.GetCreationTimestamp().Time); age < configGrace {
-		return ownerDecision{owner: OwnerUndecided, wait: configGrace - age}
+	age, grace := now.Sub(live.GetCreationTimestamp().Time), shortGrace
+	if age < configGrace && seen() {
+		grace = configGrace
+	}
+	if age < grace {
+		return ownerDecision{owner: OwnerUndecided, wait: grace - age}
 	}
 	return ownerDecision{owner: OwnerFreehold}
 }
 
-// lastOfToolHive returns when a manager of ToolHive last changed the fields of an object that it owns; ok is false when none
-// owns any.
-func lastOfToolHive(live metav1.Object) (at time.Time, ok bool) {
-	for _, entry := range live.GetManagedFields() {
-		if owner := ownership.OwnerOf(&entry); takeover.FromToolHive(owner) {
-			at, ok = slices.MaxFunc([]time.Time{at, owner.Since}, time.Time.Compare), true
+// seesToolHive reports whether the caches show that ToolHive's operator works on anything.
+func (k *Controller) seesToolHive() bool {
+	for _, s := range k.Caches.ByNamespace {
+		for _, store := range append(slices.Collect(maps.Values(s.ConfigStores)), s.ServerStore) {
+			if slices.ContainsFunc(store.GetStore().List(), takeover.Shows) {
+				return true
+			}
 		}
 	}
-	return at, ok
+	return false
 }
 
 // ConfigCount is how many objects of a kind that MCPServers refer to an operator writes.
@@ -107,19 +115,16 @@ type ConfigCount struct {
 
 // Owners returns how many objects of each kind that MCPServers refer to each operator writes, sorted.
 func (k *Controller) Owners() []ConfigCount {
-	type of struct {
-		kind  string
-		owner ConfigOwner
-	}
-	count := map[of]int{}
+	count := map[ConfigCount]int{}
 	k.mu.Lock()
 	for key, state := range k.states {
-		count[of{key.kind, state.owner}]++
+		count[ConfigCount{Kind: key.kind, Owner: state.owner}]++
 	}
 	k.mu.Unlock()
 	all := make([]ConfigCount, 0, len(count))
 	for is, n := range count {
-		all = append(all, ConfigCount{is.kind, is.owner, n})
+		is.Count = n
+		all = append(all, is)
 	}
 	slices.SortFunc(all, func(a, b ConfigCount) int { return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Owner, b.Owner)) })
 	return all

@@ -4,6 +4,7 @@
 package configcontroller
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +14,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
-// A decision follows from the flag, the object's managedFields, its age, and when ToolHive has written it last.
+// A decision follows from the flag, the object's managedFields, its age, when ToolHive has written it last, and whether ToolHive is seen
+// elsewhere.
 func TestOwnerIsDecided(t *testing.T) {
 	now := time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
 	ours := claim(managers.ConfigFinalizer, metav1.ManagedFieldsOperationApply)
@@ -29,7 +31,10 @@ func TestOwnerIsDecided(t *testing.T) {
 		entries []metav1.ManagedFieldsEntry
 		want    ownerDecision
 	}{
-		"new":                       {ConfigsAuto, 10 * time.Second, []metav1.ManagedFieldsEntry{user}, ownerDecision{owner: OwnerUndecided, wait: 50 * time.Second}},
+		"new":                       {ConfigsAuto, 10 * time.Second, []metav1.ManagedFieldsEntry{user}, ownerDecision{owner: OwnerFreehold}},
+		"newer":                     {ConfigsAuto, time.Second, []metav1.ManagedFieldsEntry{user}, ownerDecision{owner: OwnerUndecided, wait: 500 * time.Millisecond}},
+		"new beside ToolHive's":     {ConfigsAuto, 10 * time.Second, []metav1.ManagedFieldsEntry{user}, ownerDecision{owner: OwnerUndecided, wait: 50 * time.Second}},
+		"old beside ToolHive's":     {ConfigsAuto, configGrace, []metav1.ManagedFieldsEntry{user}, ownerDecision{owner: OwnerFreehold}},
 		"old":                       {ConfigsAuto, configGrace, []metav1.ManagedFieldsEntry{user}, ownerDecision{owner: OwnerFreehold}},
 		"new and ours":              {ConfigsAuto, 0, []metav1.ManagedFieldsEntry{ours}, ownerDecision{owner: OwnerFreehold}},
 		"ToolHive's":                {ConfigsAuto, time.Hour, []metav1.ManagedFieldsEntry{theirs(time.Hour)}, ownerDecision{owner: OwnerToolHive}},
@@ -42,7 +47,8 @@ func TestOwnerIsDecided(t *testing.T) {
 		"anybody's, left to it too": {ConfigsToolHive, time.Hour, nil, ownerDecision{owner: OwnerToolHive}},
 	} {
 		live := &v1beta1.MCPToolConfig{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now.Add(-c.age)), ManagedFields: c.entries}}
-		if got := decideOwner(c.mode, live, now); got != c.want {
+		seen := func() bool { return strings.HasSuffix(name, "beside ToolHive's") }
+		if got := decideOwner(c.mode, live, now, seen); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}

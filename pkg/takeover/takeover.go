@@ -11,11 +11,14 @@ import (
 	"iter"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"github.com/freehold-dev/freehold/apis/toolhive"
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
@@ -41,6 +44,33 @@ func Held(object metav1.Object, subresource string) bool {
 	return slices.ContainsFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		return managers.IsToolHive(e.Manager) && e.Subresource == subresource
 	})
+}
+
+// LastOfToolHive returns when a manager of ToolHive last changed the fields of an object that it owns; ok is false when none owns any.
+func LastOfToolHive(object metav1.Object) (at time.Time, ok bool) {
+	for _, entry := range object.GetManagedFields() {
+		if owner := ownership.OwnerOf(&entry); FromToolHive(owner) {
+			at, ok = slices.MaxFunc([]time.Time{at, owner.Since}, time.Time.Compare), true
+		}
+	}
+	return at, ok
+}
+
+// Shows reports whether an object of a cache shows that ToolHive's operator works in the cluster, or did until lately: it owns fields, or
+// the object has a finalizer of ToolHive that is not Freehold's. Freehold uses the same names.
+func Shows(obj any) bool {
+	object, ok := obj.(metav1.Object)
+	if !ok {
+		return false
+	}
+	if _, written := LastOfToolHive(object); written {
+		return true
+	}
+	return !managers.Owns(object, managers.Finalizer, "") && !managers.Owns(object, managers.ConfigFinalizer, "") &&
+		slices.ContainsFunc(object.GetFinalizers(), func(finalizer string) bool {
+			domain, _, _ := strings.Cut(finalizer, "/")
+			return domain == toolhive.GroupName || strings.HasSuffix(domain, "."+toolhive.GroupName)
+		})
 }
 
 // FromToolHive reports whether a ToolHive manager owns the fields.

@@ -180,3 +180,29 @@ func TestChildrenAreDue(t *testing.T) {
 		}
 	}
 }
+
+// Freehold's finalizers have the names of ToolHive's, so only managedFields tell them apart.
+func TestAnObjectShowsWhetherToolHiveWorks(t *testing.T) {
+	const update, apply = metav1.ManagedFieldsOperationUpdate, metav1.ManagedFieldsOperationApply
+	for name, c := range map[string]struct {
+		finalizer string
+		entries   []metav1.ManagedFieldsEntry
+		want      bool
+	}{
+		"a user's":                   {"example.com/hold", []metav1.ManagedFieldsEntry{by("kubectl", update, "", nil)}, false},
+		"ToolHive's status":          {"", []metav1.ManagedFieldsEntry{by(managers.ToolHiveOperator, update, "status", nil)}, true},
+		"an MCPServer of Freehold":   {v1beta1.Finalizer, []metav1.ManagedFieldsEntry{by(managers.Finalizer, apply, "", nil)}, false},
+		"a config of Freehold":       {v1beta1.FinalizerToolConfig, []metav1.ManagedFieldsEntry{by(managers.ConfigFinalizer, apply, "", nil)}, false},
+		"a config that both write":   {v1beta1.FinalizerToolConfig, []metav1.ManagedFieldsEntry{by(managers.ConfigFinalizer, apply, "", nil), by(managers.ToolHiveOperator, update, "status", nil)}, true},
+		"an MCPServer from a backup": {v1beta1.Finalizer, nil, true},
+		"a config from a backup":     {v1beta1.FinalizerToolConfig, nil, true},
+	} {
+		object := &v1beta1.MCPToolConfig{ObjectMeta: metav1.ObjectMeta{Finalizers: []string{c.finalizer}, ManagedFields: c.entries}}
+		if got := takeover.Shows(object); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+	if takeover.Shows("no object") {
+		t.Error("a text shows it")
+	}
+}
