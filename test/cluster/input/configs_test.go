@@ -87,7 +87,7 @@ func TestTheStatusOfAConfigFollowsItsSpec(t *testing.T) {
 	valid := s.awaitCondition(t, "mcpoidcconfigs", "idp", "Valid", "True", "ConfigValid")
 	s.patch(t, "mcpoidcconfigs", "idp", `{"spec": {"inline": {"issuer": "http://idp.example.com"}}}`)
 	invalid := s.awaitCondition(t, "mcpoidcconfigs", "idp", "Valid", "False", "ConfigInvalid")
-	if hash(valid) == nil || hash(invalid) != hash(valid) || valueAt(invalid, "status.observedGeneration") != int64(1) {
+	if hash(valid) == nil || hash(invalid) != hash(valid) || valueAt(invalid, "status.observedGeneration") != int64(2) {
 		t.Errorf("status %v, then %v", valid.Object["status"], invalid.Object["status"])
 	}
 	s.patch(t, "mcpoidcconfigs", "idp", `{"spec": {"inline": {"issuer": "https://other.example.com"}}}`)
@@ -106,8 +106,11 @@ func TestANewConfigIsLeftToToolHiveForAMinute(t *testing.T) {
 	harness.Long(t)
 	t.Parallel()
 	s := newSpace(t)
+	s.make(t, "MCPToolConfig", "mcptoolconfigs", "tools", specs["MCPToolConfig"])
+	s.keepAsToolHive(t, "mcptoolconfigs", "tools", v1beta1.FinalizerToolConfig, theirStatus) // which shows that ToolHive's operator is there
 	mark := s.Mark(t)
 	p := s.Operate(t)
+	awaitOwner(t, p, "toolhive", 1)
 	s.idp(t)
 	awaitOwner(t, p, "undecided", 1)
 	s.Quiet(t, mark, 50*time.Second, about)
