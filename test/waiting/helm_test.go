@@ -6,6 +6,7 @@ package waiting
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 
@@ -49,9 +50,7 @@ spec:
 // values are those of the chart, with changes.
 func values(changes map[string]any) map[string]any {
 	all := map[string]any{"issuer": "https://idp.example.com", "tag": "a", "oidcConfig": "idp"}
-	for key, value := range changes {
-		all[key] = value
-	}
+	maps.Copy(all, changes)
 	return all
 }
 
