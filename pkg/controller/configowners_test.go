@@ -191,7 +191,7 @@ func TestTheContestedPartOfAStatusIsLeft(t *testing.T) {
 		}
 		for _, part := range []string{
 			`field manager "somebody" owns .status.configHash of mcpoidcconfig.toolhive.stacklok.dev/idp; freehold-config-status wants`,
-			`kubectl patch -n shop mcpoidcconfig.toolhive.stacklok.dev/idp --subresource=status --type=merge '--patch={"status":null}'`,
+			`kubectl patch -n shop mcpoidcconfig.toolhive.stacklok.dev/idp --subresource=status --type=json '--patch=[{"op":"replace","path":"/status","value":{}}]'`,
 		} {
 			if !strings.Contains(owned.Message, part) {
 				t.Errorf("the condition does not say %s: %s", part, owned.Message)

@@ -85,13 +85,20 @@ func HeldByPlugin(child metav1.Object) bool {
 }
 
 // EndConflict says how a conflict about an object that MCPServers refer to ends, and by which arguments of kubectl; none for no command.
+// Who removes a status, or a field with a default, owns the default in its place, and Freehold would conflict with that: so the command
+// empties the status, and gives a group the phase that Freehold wants.
 func EndConflict(ref apply.ObjectRef, live metav1.Object) (how string, kubectl []string) {
 	if Held(live, "") || Held(live, "status") {
 		return "Freehold does not write this object while ToolHive's operator does. Stop ToolHive's operator and run Freehold's with " +
 			"--configs=freehold, or leave the object to it with --configs=toolhive", nil
 	}
+	empty := "{}"
+	if ref.Kind.Kind == v1beta1.MCPGroupKind {
+		empty = `{"phase":"Ready"}`
+	}
 	return "Freehold writes the other fields. Stop that field manager, then clear the status; Freehold writes it again", []string{
-		"patch", "-n", ref.Namespace, ref.String(), "--subresource=status", "--type=merge", `--patch={"status":null}`,
+		"patch", "-n", ref.Namespace, ref.String(), "--subresource=status", "--type=json",
+		`--patch=[{"op":"replace","path":"/status","value":` + empty + `}]`,
 	}
 }
 

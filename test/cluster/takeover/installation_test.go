@@ -372,7 +372,8 @@ func holdings(t *testing.T, object *unstructured.Unstructured) map[string][]stri
 			t.Fatal(err)
 		}
 		owner := fmt.Sprintf("%s %s %q %s", entry.Manager, entry.Operation, entry.Subresource, entry.APIVersion)
-		held[owner] = append(held[owner], harness.Paths(fields)...)
+		// Freehold's definitions give each object a status, so no manager owns it as a whole. Those of the recordings did not.
+		held[owner] = append(held[owner], slices.DeleteFunc(harness.Paths(fields), func(path string) bool { return path == ".status" })...)
 	}
 	return held
 }
