@@ -108,7 +108,7 @@ func TestReferences(t *testing.T) {
 	golden(t, s.Namespace, "explain-references", must(t, s.Namespace, cmd.ExitDone, "explain", "deployment/web", known, "-o", "json").out)
 	says(t, "owners", must(t, s.Namespace, cmd.ExitDone, "owners", "deployment/web").out, "freehold.dev/references: configmap/corp-ca=", ",mcpoidcconfig/corp=")
 	// Objects of these kinds are as any others to owners.
-	says(t, "owners of a configuration", must(t, s.Namespace, cmd.ExitDone, "owners", "mcpoidcconfig/corp").out, "kubectl     Apply", "issuer: https://idp.example.com")
+	says(t, "owners of a configuration", must(t, s.Namespace, cmd.ExitDone, "owners", "mcpoidcconfig/corp").out, "kubectl  ", "issuer: https://idp.example.com")
 
 	// A conflict about a field that comes from a reference is found, and the plugin is not misled by references that were forged.
 	harness.Stop(t, p)
