@@ -100,11 +100,14 @@ var kubectlCommands = map[string]otherWriter{
 	},
 	"patch": {
 		component: harness.ProxyService, path: ".spec.sessionAffinity",
-		write:  runs("patch", "OBJECT", "--type=merge", `--patch={"spec":{"sessionAffinity":"None","sessionAffinityConfig":null}}`),
-		then:   standings{value: becomes("None"), owners: []string{"kubectl-patch Update"}},
-		class:  managers.ClassKubectl,
-		end:    asks(func(s *v1beta1.MCPServer) { s.Spec.SessionAffinity = "None" }),
-		lastly: standings{value: becomes("None"), owners: []string{"freehold-service Apply", "kubectl-patch Update"}},
+		write: runs("patch", "OBJECT", "--type=merge", `--patch={"spec":{"sessionAffinity":"None","sessionAffinityConfig":null}}`),
+		then:  standings{value: becomes("None"), owners: []string{"kubectl-patch Update"}},
+		class: managers.ClassKubectl,
+		end:   asks(func(s *v1beta1.MCPServer) { s.Spec.SessionAffinity = "None" }),
+		lastly: standings{
+			value: becomes("None"), owners: []string{"freehold-service Apply", "kubectl-patch Update"},
+			count: harness.Once("service/proxy", "service/backend"),
+		},
 	},
 	"annotate": {
 		spec: []harness.Change{annotated("ours")}, component: harness.Proxy, path: ".metadata.annotations.example.com/note",

@@ -55,9 +55,11 @@ var disputes = map[string]dispute{
 	},
 	"affinity": {
 		component: harness.ProxyService,
-		begin:     byHand(harness.Remove("/spec/sessionAffinity")),
-		named:     []string{harness.Hand, ".spec.sessionAffinity"},
-		end:       asksFor(func(s *v1beta1.MCPServer) { s.Spec.SessionAffinity = "None" }),
+		// The Service of the backend stays as it is.
+		before: func(s *v1beta1.MCPServer) { s.Spec.Transport = v1beta1.TransportSSE },
+		begin:  byHand(harness.Remove("/spec/sessionAffinity")),
+		named:  []string{harness.Hand, ".spec.sessionAffinity"},
+		end:    asksFor(func(s *v1beta1.MCPServer) { s.Spec.SessionAffinity = "None" }),
 	},
 	"rules": {
 		component: harness.ProxyRole,

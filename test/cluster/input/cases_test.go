@@ -268,7 +268,7 @@ var refusedByServer = []badInput{
 	{
 		name: "host-port", refused: harness.Backend, spoil: harness.PodTemplate(`{"spec":{"hostNetwork":true,"containers":[
 			{"name":"a","image":"example.com/side:1","ports":[{"containerPort":7000,"hostPort":7000}]},
-			{"name":"b","image":"example.com/side:1","ports":[{"containerPort":7000,"hostPort":7000}]}]}}`),
+			{"name":"b","image":"example.com/side:1","ports":[{"containerPort":7000,"hostPort":7000}]},{"name":"mcp"}]}}`),
 		expect: refused("statefulset.apps", "host-port", "hostPort", "7000"),
 	},
 	{
