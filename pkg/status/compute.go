@@ -29,12 +29,9 @@ func Compute(o Observation, now time.Time) v1beta1.MCPServerStatus {
 		inUse = nil
 	}
 	setHashes(&next, o.Server, inUse)
-	brief := &view{o, pods, now}
-	phase, message, conditions := brief.inBrief()
-	next.Phase, next.Message = phase, message
-	next.URL = brief.url(phase)
+	brief := (&view{o, pods, now}).inBrief(&next)
 	next.ReadyReplicas = readyReplicas(o, pods)
-	next.Conditions = conditionsOf(o, conditions, now)
+	next.Conditions = conditionsOf(o, brief, now)
 	return next
 }
 

@@ -24,8 +24,7 @@ type Observation struct {
 	NoService bool
 	// Astray says how the Service that the URL names leads to others than the proxy's pods; empty when it does not.
 	Astray string
-	// Unenforced says what the proxy runs with, where that is not what its references ask for; empty when it is. It counts while a write is
-	// refused.
+	// Unenforced says what the proxy runs with in place of what its references ask for; empty for nothing. It counts while a write is refused.
 	Unenforced string
 	// SharedSessions is set when the proxy's sessions are in a store that all its pods share.
 	SharedSessions bool

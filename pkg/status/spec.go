@@ -88,12 +88,12 @@ func unenforced(o Observation) (findings []Finding) {
 	for _, f := range o.Notices {
 		for ref := range configs.Hashed() {
 			if f.Condition == ref.Condition {
-				findings = append(findings, Finding{f.Condition, metav1.ConditionFalse, v1beta1.ReasonNotEnforced, o.Unenforced})
+				findings = append(findings, Finding{f.Condition, metav1.ConditionFalse, v1beta1.ReasonConfigNotEnforced, o.Unenforced})
 			}
 		}
 	}
 	if o.Server.Spec.AuthzConfig != nil {
-		findings = append(findings, Finding{v1beta1.ConditionAuthzConfigValidated, metav1.ConditionFalse, v1beta1.ReasonNotEnforced, o.Unenforced})
+		findings = append(findings, Finding{v1beta1.ConditionAuthzConfigValidated, metav1.ConditionFalse, v1beta1.ReasonConfigNotEnforced, o.Unenforced})
 	}
 	return findings
 }

@@ -147,12 +147,12 @@ func (o *view) judge() (row *Row, because *cause) {
 	return row, because
 }
 
-// inBrief returns the phase, the message, and the conditions that go with them, as the library kstatus reads them, and RolledOut. Messages
-// stay the same while nothing new is to be reported: each write costs a request.
-func (o *view) inBrief() (phase v1beta1.MCPServerPhase, message string, conditions []Finding) {
+// inBrief sets the phase, the message and the URL, and returns the conditions that go with them, as the library kstatus reads them, and
+// RolledOut. Messages stay the same while nothing new is to be reported: each write costs a request.
+func (o *view) inBrief(next *v1beta1.MCPServerStatus) (conditions []Finding) {
 	row, because := o.judge()
-	message = Worded(readable(row.Message + because.detail))
-	ready := Finding{v1beta1.ConditionReady, metav1.ConditionFalse, cmp.Or(row.Reason, because.reason), message}
+	next.Phase, next.Message, next.URL = row.Phase, Worded(readable(row.Message+because.detail)), o.url(row.Phase)
+	ready := Finding{v1beta1.ConditionReady, metav1.ConditionFalse, cmp.Or(row.Reason, because.reason), next.Message}
 	reconciling := Finding{v1beta1.ConditionReconciling, metav1.ConditionFalse, v1beta1.ReasonReconciled, "No change is in progress"}
 	stalled := Finding{v1beta1.ConditionStalled, metav1.ConditionFalse, v1beta1.ReasonNotStalled, "Nothing blocks progress"}
 	switch row.Phase {
@@ -170,7 +170,7 @@ func (o *view) inBrief() (phase v1beta1.MCPServerPhase, message string, conditio
 	if row.Phase != v1beta1.PhaseStopped {
 		conditions = append(conditions, ready)
 	}
-	return row.Phase, message, conditions
+	return conditions
 }
 
 // rolledOut returns the condition RolledOut. Its message has the image that all ready pods of the backend have, or, as long as a rollout is not

@@ -260,7 +260,7 @@ func TestAReferenceThatTheProxyDoesNotRunWithIsNotEnforced(t *testing.T) {
 		want := brief{metav1.ConditionTrue, "Valid", "x"}
 		if refused {
 			o.Refusals = []status.Finding{{Condition: v1beta1.ConditionFieldsOwned, Status: metav1.ConditionFalse, Reason: "FieldManagerConflict", Message: "y"}}
-			want = brief{metav1.ConditionFalse, "NotEnforced", text}
+			want = brief{metav1.ConditionFalse, "ConfigNotEnforced", text}
 		}
 		if got := find(status.Compute(o, noon), valid.Condition); *got != want {
 			t.Errorf("refused: %t: %+v, want %+v", refused, *got, want)

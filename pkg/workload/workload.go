@@ -82,8 +82,7 @@ type ServiceAccount struct {
 	ImagePullSecrets []string
 }
 
-// Service is what is kept of a Service that does not lead to the pods of an MCPServer, or not to all of them. Of any other the metadata is
-// kept alone.
+// Service is what is kept of a Service that leads elsewhere than Freehold has it lead. Of any other the metadata is kept alone.
 type Service struct {
 	metav1.ObjectMeta
 

@@ -82,9 +82,11 @@ const (
 	// or of a webhook. The message says what it lets through, and which image does not. On ToolConfigRefValidated=True,
 	// AuthzConfigRefValidated=True, AuthzConfigValidated=True and WebhookConfigValidated=True.
 	ReasonRunnerEnforcesLess = "RunnerEnforcesLess"
-	// ReasonNotEnforced means that what is referred to can be used, but that the proxy runs with something else, such as after kubectl
-	// rollout undo: the API server refuses to change it, or another field manager owns a part of it. On the conditions of references.
-	ReasonNotEnforced = "NotEnforced"
+	// ReasonConfigNotEnforced means that what is referred to can be used, but that the proxy runs with something else, such as after kubectl
+	// rollout undo: the API server refuses to change it, or another field manager owns a part of it. On OIDCConfigRefValidated=False,
+	// AuthzConfigRefValidated=False, ExternalAuthConfigValidated=False, AuthServerRefValidated=False, TelemetryConfigRefValidated=False,
+	// WebhookConfigValidated=False, ToolConfigRefValidated=False and AuthzConfigValidated=False.
+	ReasonConfigNotEnforced = "ConfigNotEnforced"
 	// ReasonRunnerVersionUnknown means that the tag of the proxyrunner's image does not show whether it supports a field of
 	// the MCPServer, or of an object that it refers to, that it may ignore. On SpecValid=True.
 	ReasonRunnerVersionUnknown = "RunnerVersionUnknown"

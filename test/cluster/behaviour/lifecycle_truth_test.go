@@ -105,7 +105,7 @@ func TestPhaseConditionsMessageAndURLAreOneTruth(t *testing.T) {
 				run("rollout", "undo", "deployment/undo"),
 			},
 			want: truth{v1beta1.PhaseFailed, "Some of the desired state is not written; see the condition FieldsOwned", "FieldManagerConflict", false},
-			says: harness.Expectation{Condition: v1beta1.ConditionAuthzConfigValidated, Status: metav1.ConditionFalse, Reason: "NotEnforced", Message: []string{"generation"}},
+			says: harness.Expectation{Condition: v1beta1.ConditionAuthzConfigValidated, Status: metav1.ConditionFalse, Reason: "ConfigNotEnforced", Message: []string{"generation"}},
 			end:  []func(t *testing.T){run("annotate", "mcpserver", "undo", v1beta1.AnnotationTake+"=deployment")},
 		},
 		"pinned": {

@@ -4,6 +4,7 @@
 package input
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -71,6 +72,13 @@ func repair(server *v1beta1.MCPServer) {
 	server.Annotations = nil
 }
 
+func isFailed(server *v1beta1.MCPServer) error {
+	if server.Status.Phase != v1beta1.PhaseFailed {
+		return fmt.Errorf("the phase is %s: %s", server.Status.Phase, server.Status.Message)
+	}
+	return nil
+}
+
 // TestBadInput breaks MCPServers, such as have worked and new ones, restarts the operator, and repairs them.
 func TestBadInput(t *testing.T) {
 	harness.Long(t)
@@ -97,10 +105,8 @@ func TestBadInput(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name+"/is shown", func(t *testing.T) {
 			for _, name := range []string{c.name, c.born()} {
-				server := s.AwaitStatus(t, name, c.expect)
-				if server.Status.Phase != v1beta1.PhaseFailed {
-					t.Errorf("the phase of %s is %s, not Failed", name, server.Status.Phase)
-				}
+				s.AwaitStatus(t, name, c.expect)
+				s.AwaitServer(t, name, "is Failed, once what it refers to has been waited for", isFailed)
 			}
 		})
 	}

@@ -54,6 +54,9 @@ func TestKindInstalledLater(t *testing.T) {
 	s.Edit(t, web, filtered)
 	s.AwaitStatus(t, web, notReady, usable,
 		tools(metav1.ConditionFalse, v1beta1.ReasonToolConfigRefNotFound, "CustomResourceDefinition of MCPToolConfig", goesOn))
+	for _, name := range []string{"filtered", web} {
+		s.AwaitServer(t, name, "is Failed", isFailed)
+	}
 	s.AwaitOperatorRest(t)
 	s.Quiet(t, s.Mark(t), idle)
 	s.checkUnserved(t, beginning, definition, "virtualmcpservers."+toolhive.GroupName, "mcpremoteproxies."+toolhive.GroupName, "mcpserverentries."+toolhive.GroupName)
