@@ -112,7 +112,7 @@ const shortly = 2 * time.Second
 func requestOf(p *pass, intent *render.Intent) apply.Request {
 	render.PinConfigs(*intent, func(name string) types.UID { return configUID(p.Snapshot, name) })
 	ref := apply.NewObjectRef(intent.Kind, p.Key.Namespace, intent.Name)
-	if p.Object(ref) == nil {
+	if live := p.Object(ref); live == nil || ownersOfReplicas(live, intent.Child.Replicas).isOnly(intent.Writer) {
 		p.result.StartAtZero(intent)
 	}
 	return apply.Request{

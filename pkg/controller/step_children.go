@@ -59,8 +59,7 @@ func writeChildren(p *pass, do *executor) {
 	}
 }
 
-// findsBackend reports whether a runner that starts finds its backend, or is to find none. A runner that attaches to a process needs to know
-// which.
+// findsBackend reports whether a runner that starts finds its backend, or is to find none. One that attaches has to know the process.
 func findsBackend(p *pass) bool {
 	if set := p.StatefulSet(); set != nil && replicasOf(set) == 0 {
 		return true
@@ -165,6 +164,11 @@ func replicasOf(live metav1.Object) int32 { return ptr.Deref(render.ReplicasOf(l
 type replicasOwners struct {
 	ours   bool
 	others []ownership.Owner
+}
+
+// isOnly reports whether another writer of ours alone has the number.
+func (o replicasOwners) isOnly(writer string) bool {
+	return !o.ours && len(o.others) == 1 && managers.IsNamed(writer, o.others[0].Manager)
 }
 
 func ownersOfReplicas(live metav1.Object, writer string) replicasOwners {

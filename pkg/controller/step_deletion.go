@@ -75,9 +75,8 @@ func finalize(p *pass, do *executor) {
 		last := status.Held(p.Server, others, do.config.Clock.Now())
 		do.write(managers.Status, apply.Request{Object: observed.ServerRef(p.Key), Config: last, Preconditions: apply.Preconditions{LetGo: true}})
 	}
-	out := do.write(managers.Finalizer, apply.Request{
-		Object: observed.ServerRef(p.Key), Config: toolhivev1beta1ac.MCPServer(p.Key.Name, p.Key.Namespace), Preconditions: apply.Preconditions{LetGo: true},
-	})
+	none := toolhivev1beta1ac.MCPServer(p.Key.Name, p.Key.Namespace)
+	out := do.write(managers.Finalizer, apply.Request{Object: observed.ServerRef(p.Key), Config: none, Preconditions: apply.Preconditions{LetGo: true}})
 	if out.Err != nil {
 		return
 	}

@@ -63,8 +63,8 @@ func WantedReplicas(intents []Intent, writer string) runtime.ApplyConfiguration 
 	return intents[i].Config
 }
 
-// StartAtZero gives the intent for a workload that does not exist its number of pods, if that is 0: otherwise one would run until the
-// number is written. The next write of the intent leaves the number to its own writer.
+// StartAtZero gives the intent for a workload its number of pods, if that is 0, until the writer of the number has written it: otherwise a
+// pod would run for a moment.
 func (r *Result) StartAtZero(intent *Intent) {
 	if number := ReplicasOf(WantedReplicas(r.Intents, intent.Child.Replicas)); number == nil || *number != 0 {
 		return

@@ -4,10 +4,8 @@
 package render
 
 import (
-	"fmt"
-	"slices"
+	"maps"
 	"strconv"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -95,26 +93,14 @@ func servicePort(name string, port int32) *corev1ac.ServicePortApplyConfiguratio
 		WithProtocol(corev1.ProtocolTCP)
 }
 
-// Astray returns how a Service leads to others than the pods that it is rendered for, though no field has another value than the rendered
-// one; empty when it does not.
+// Astray returns how a Service leads to others than the pods that it is rendered for; empty when it does not.
 func Astray(live *corev1.ServiceSpec) string {
-	if live.Type == corev1.ServiceTypeExternalName {
-		return "its type is ExternalName; set it to ClusterIP"
-	}
 	name := live.Selector[v1beta1.LabelToolHiveName]
-	rendered := ProxySelector(name)
-	if len(live.Selector) < len(rendered) {
-		rendered = backendServiceSelector(name)
-	}
-	var others []string
-	for key := range live.Selector {
-		if _, ours := rendered[key]; !ours {
-			others = append(others, key)
-		}
-	}
-	if len(others) == 0 {
+	switch {
+	case live.Type == corev1.ServiceTypeExternalName:
+		return "the type of its Service is ExternalName; set it to ClusterIP"
+	case maps.Equal(live.Selector, ProxySelector(name)), maps.Equal(live.Selector, backendServiceSelector(name)):
 		return ""
 	}
-	slices.Sort(others)
-	return fmt.Sprintf("its selector also has %s, which Freehold does not set; remove it", quote(strings.Join(others, ", ")))
+	return "the selector of its Service is another one"
 }
