@@ -42,7 +42,9 @@ func (w *writer[L, A]) claim(ctx context.Context, a *attempt[L, A]) error {
 		}
 	}
 	// A writer that is to remove its fields needs its claim even after an inheritance: a third manager may own some of them.
-	if (!w.owns(a) || a.endsClaim()) && w.hasMarker(a.live) {
+	// Where admission has removed managedFields, the API server defends even the values that the CRD defaults in the status.
+	ownerless := w.manager.Subresource == "status" && len(a.live.GetManagedFields()) == 0
+	if (!w.owns(a) || a.endsClaim()) && (ownerless || w.hasMarker(a.live)) {
 		edit, err := w.restoration(a)
 		if err := w.edit(ctx, a, CauseRestored, edit, err); err != nil {
 			return err

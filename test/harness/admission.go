@@ -118,6 +118,10 @@ func (ns *Namespace) Mutate(t *testing.T, resources admissionregistrationv1.Rule
 		})
 	}
 	await(true)
+	Eventually(t, "the API server has learned the types of the CRDs, which policies need", func(ctx context.Context) error {
+		_, err := ns.Servers.Create(ctx, HTTPServer("dry"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		return err
+	})
 	return func() {
 		t.Helper()
 		remove()

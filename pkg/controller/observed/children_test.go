@@ -159,6 +159,8 @@ func TestReduceChildrenToWhatDecides(t *testing.T) {
 				stripped = &workload.Deployment{ObjectMeta: *want, Paused: true}
 			case managers.StatefulSet:
 				stripped = &workload.StatefulSet{ObjectMeta: *want, Status: appsv1.StatefulSetStatus{ReadyReplicas: 1}}
+			case managers.ServiceKind: // This one has no selector.
+				stripped = &workload.Service{ObjectMeta: *want, Astray: "the selector of its Service is another one"}
 			}
 			if diff := cmp.Diff(stripped, left, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s %s (-want +got):\n%s", kind, name, diff)

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/test/harness"
 )
@@ -165,4 +167,22 @@ func TestRemovedManagedFieldsLeaveNoConflict(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRemovedManagedFieldsLeaveNoConflictOfAConfig is the same of a configuration, whose status the CRD defaults.
+func TestRemovedManagedFieldsLeaveNoConflictOfAConfig(t *testing.T) {
+	t.Parallel()
+	s := newSpace(t)
+	config := managers.ConfigOf(v1beta1.Kind(v1beta1.MCPOIDCConfigKind))
+	lift := s.Mutate(t, admissionregistrationv1.Rule{
+		APIGroups: []string{config.Group}, APIVersions: []string{"*"}, Resources: []string{config.Resource, config.Resource + "/status"},
+	}, "has(object.metadata.managedFields)", `[JSONPatch{op: "remove", path: "/metadata/managedFields"}]`)
+	s.Operate(t, "--configs=freehold")
+	created := s.Mark(t)
+	s.idp(t)
+	s.AwaitWrites(t, created, "a refused status", func(events []*audit.Event) bool {
+		return slices.ContainsFunc(events, func(e *audit.Event) bool { return e.Resource == config.Resource && e.Code == http.StatusConflict })
+	})
+	lift()
+	s.awaitCondition(t, config.Resource, "idp", v1beta1.ConditionValid, "True", "ConfigValid")
 }
