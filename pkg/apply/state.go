@@ -22,7 +22,7 @@ type State struct {
 
 	// entriesHash is that of ownership.EntriesHash.
 	entriesHash uint64
-	// damaged reports that the managedFields are to be repaired, see ownership.Repair, or that there are none.
+	// damaged reports that the managedFields are to be repaired, see ownership.Repair.
 	damaged bool
 	claims  []claimState
 	// renamed are the writers for which Writer.isDue holds: some only after an upgrade to a release in which a writer has another name or
@@ -71,7 +71,7 @@ func (a *Applier) Reduce(ref ObjectRef, live metav1.Object, before *State, write
 		now.damaged = before.damaged
 	} else {
 		repair, err := ownership.Repair(live)
-		now.damaged = repair != nil || err != nil || len(live.GetManagedFields()) == 0
+		now.damaged = repair != nil || err != nil
 	}
 	disputed := false
 	for _, w := range writers {

@@ -7,14 +7,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/operator"
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
 // InstallPolicies installs the admission policies of manifests, and their bindings, for the namespace alone and under names of
@@ -58,6 +62,32 @@ func (ns *Namespace) InstallPolicies(t *testing.T, manifests ...[]byte) (own fun
 
 // probe is the name of a ConfigMap that is never made: a policy that is in force marks it.
 const probe = "probe"
+
+// customKinds are the kinds of CRDs that Freehold writes, by their resources.
+func customKinds() map[string]schema.GroupVersionKind {
+	kinds := map[string]schema.GroupVersionKind{"mcpservers": v1beta1.SchemeGroupVersion.WithKind(v1beta1.MCPServerKind)}
+	for _, config := range managers.Configs() {
+		kinds[config.Resource] = config.GroupVersionKind
+	}
+	return kinds
+}
+
+// awaitType waits until mutating admission policies know the type of a custom kind: the API server learns it some time after it serves the
+// kind, and refuses every object with such a policy until then.
+func (ns *Namespace) awaitType(t *testing.T, resource string, kind schema.GroupVersionKind) {
+	t.Helper()
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(kind)
+	object.SetName(probe + "-of-type")
+	objects := ns.dynamic.Resource(kind.GroupVersion().WithResource(resource)).Namespace(ns.Name)
+	Eventually(t, "policies know the type of "+kind.Kind, func(ctx context.Context) error {
+		_, err := objects.Create(ctx, object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err != nil && strings.Contains(err.Error(), "Resource kind") {
+			return err
+		}
+		return nil // It was seen by the policy, valid or not.
+	})
+}
 
 // Mutate creates a mutating admission policy for the objects of some resources in the namespace, and waits until it is in force. The mutation
 // is an expression for a list of JSONPatch, and condition one that says for which objects. The policy ends with the test, or when the test
@@ -118,10 +148,11 @@ func (ns *Namespace) Mutate(t *testing.T, resources admissionregistrationv1.Rule
 		})
 	}
 	await(true)
-	Eventually(t, "the API server has learned the types of the CRDs, which policies need", func(ctx context.Context) error {
-		_, err := ns.Servers.Create(ctx, HTTPServer("dry"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		return err
-	})
+	for _, resource := range resources.Resources {
+		if kind, isCustom := customKinds()[resource]; isCustom {
+			ns.awaitType(t, resource, kind)
+		}
+	}
 	return func() {
 		t.Helper()
 		remove()
