@@ -161,77 +161,53 @@ func (o *options) selected() (labels.Selector, error) {
 
 func (o *options) validate() error {
 	var errs []error
-	for _, namespace := range o.namespaces {
-		if reasons := validation.IsDNS1123Label(namespace); len(reasons) > 0 {
-			errs = append(errs, fmt.Errorf("--watch-namespaces: %q is no namespace: %s", namespace, strings.Join(reasons, "; ")))
+	refuse := func(wrong bool, format string, args ...any) {
+		if wrong {
+			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	switch selector, err := o.selected(); {
-	case err != nil:
-		errs = append(errs, fmt.Errorf("--mcpserver-selector: %w; give labels such as shard=a", err))
-	case selector != nil && o.leaderElect && o.leaseName == "":
-		errs = append(errs, errors.New("--mcpserver-selector: needs a lease of its own, since operators with the same lease never work at "+
-			"the same time; name it with --leader-elect-resource-name, and add that name to the Role of the leases"))
+	for _, namespace := range o.namespaces {
+		reasons := validation.IsDNS1123Label(namespace)
+		refuse(len(reasons) > 0, "--watch-namespaces: %q is no namespace: %s", namespace, strings.Join(reasons, "; "))
 	}
+	selector, err := o.selected()
+	refuse(err != nil, "--mcpserver-selector: %w; give labels such as shard=a", err)
+	refuse(selector != nil && o.leaderElect && o.leaseName == "", "--mcpserver-selector: needs a lease of its own, since operators with the same "+
+		"lease never work at the same time; name it with --leader-elect-resource-name, and add that name to the Role of the leases")
 	o.leaseName = cmp.Or(o.leaseName, defaultLease)
 	if err := o.rendering.Validate(); err != nil {
 		errs = append(errs, err)
 	}
-	if o.workers < 1 {
-		errs = append(errs, fmt.Errorf("--workers: %d is less than 1", o.workers))
-	}
+	refuse(o.workers < 1, "--workers: %d is less than 1", o.workers)
 	switch controller.TakeoverMode(o.takeover) {
 	case controller.TakeoverAuto, controller.TakeoverManual, controller.TakeoverOff:
 	default:
-		errs = append(errs, fmt.Errorf("--takeover: %q is none of auto, manual, off", o.takeover))
+		refuse(true, "--takeover: %q is none of auto, manual, off", o.takeover)
 	}
-	if o.resync != 0 && o.resync < shortestResync {
-		errs = append(errs, fmt.Errorf("--resync-period: %v is less than %v; 0 turns it off", o.resync, shortestResync))
-	}
-	if o.qps == 0 || o.burst < 0 {
-		errs = append(errs, fmt.Errorf("--kube-api-qps, --kube-api-burst: %v and %d: the former must not be 0, the latter not negative", o.qps, o.burst))
-	}
-	if o.configRollouts < 1 {
-		errs = append(errs, fmt.Errorf("--config-rollouts-at-once: %d is less than 1", o.configRollouts))
-	}
-	if o.takeovers < 1 {
-		errs = append(errs, fmt.Errorf("--takeovers-at-once: %d is less than 1", o.takeovers))
-	}
+	refuse(o.resync != 0 && o.resync < shortestResync, "--resync-period: %v is less than %v; 0 turns it off", o.resync, shortestResync)
+	refuse(o.qps == 0 || o.burst < 0, "--kube-api-qps, --kube-api-burst: %v and %d: the former must not be 0, the latter not negative", o.qps, o.burst)
+	refuse(o.configRollouts < 1, "--config-rollouts-at-once: %d is less than 1", o.configRollouts)
+	refuse(o.takeovers < 1, "--takeovers-at-once: %d is less than 1", o.takeovers)
 	switch configcontroller.ConfigsMode(o.configs) {
 	case configcontroller.ConfigsAuto, configcontroller.ConfigsFreehold, configcontroller.ConfigsToolHive:
 	default:
-		errs = append(errs, fmt.Errorf("--configs: %q is none of auto, freehold, toolhive", o.configs))
+		refuse(true, "--configs: %q is none of auto, freehold, toolhive", o.configs)
 	}
 	for _, endpoint := range []struct{ flag, address string }{
 		{"--health-probe-bind-address", o.healthAddress}, {"--metrics-bind-address", o.metricsAddress},
 	} {
-		if endpoint.address == "0" {
-			continue
-		}
-		if _, _, err := net.SplitHostPort(endpoint.address); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w; give host:port, :port, or 0 to turn it off", endpoint.flag, err))
-		}
+		_, _, err := net.SplitHostPort(endpoint.address)
+		refuse(endpoint.address != "0" && err != nil, "%s: %w; give host:port, :port, or 0 to turn it off", endpoint.flag, err)
 	}
-	if o.metricsCertificates != "" && !o.metricsSecure {
-		errs = append(errs, errors.New("--metrics-certificate-directory: needs --metrics-secure"))
-	}
-	if o.tracingEndpoint != "" {
-		if _, _, err := net.SplitHostPort(o.tracingEndpoint); err != nil {
-			errs = append(errs, fmt.Errorf("--tracing-endpoint: %w; give host:port", err))
-		}
-	}
-	if o.tracingSamplingRate < 0 || o.tracingSamplingRate > maxSamplingRate {
-		errs = append(errs, fmt.Errorf("--tracing-sampling-rate-per-million: %d is not between 0 and %d",
-			o.tracingSamplingRate, maxSamplingRate))
-	}
-	if o.leaderElect && o.leaseDuration < shortestLease {
-		errs = append(errs, fmt.Errorf("--leader-elect-lease-duration: %v is less than %v", o.leaseDuration, shortestLease))
-	}
+	refuse(o.metricsCertificates != "" && !o.metricsSecure, "--metrics-certificate-directory: needs --metrics-secure")
+	_, _, err = net.SplitHostPort(o.tracingEndpoint)
+	refuse(o.tracingEndpoint != "" && err != nil, "--tracing-endpoint: %w; give host:port", err)
+	refuse(o.tracingSamplingRate < 0 || o.tracingSamplingRate > maxSamplingRate,
+		"--tracing-sampling-rate-per-million: %d is not between 0 and %d", o.tracingSamplingRate, maxSamplingRate)
+	refuse(o.leaderElect && o.leaseDuration < shortestLease, "--leader-elect-lease-duration: %v is less than %v", o.leaseDuration, shortestLease)
 	if o.leaderElect && o.leaseNamespace == "" {
 		namespace, err := os.ReadFile(namespaceFile)
-		if err != nil {
-			errs = append(errs, errors.New("leader election outside a pod needs --leader-elect-resource-namespace; or turn it off with --leader-elect=false"))
-		}
+		refuse(err != nil, "leader election outside a pod needs --leader-elect-resource-namespace; or turn it off with --leader-elect=false")
 		o.leaseNamespace = strings.TrimSpace(string(namespace))
 	}
 	return errors.Join(errs...)

@@ -76,9 +76,7 @@ func (c *checker) oidc(field string, o *v1beta1.OIDCUpstreamConfig, insecure boo
 		c.dcr(field+".dcrConfig", d)
 	}
 	c.explicitRedirect(field, o.RedirectURI, insecure)
-	if len(o.Scopes) > 0 && !slices.Contains(o.Scopes, "openid") {
-		c.refuse(field+".scopes", "lacks openid, without which there is no ID token. Add it.")
-	}
+	c.refuseWhere(len(o.Scopes) > 0 && !slices.Contains(o.Scopes, "openid"), field+".scopes", "lacks openid, without which there is no ID token. Add it.")
 	c.params(field, o.AdditionalAuthorizationParams, o.AdditionalTokenParams)
 	if o.SubjectClaim != "" && !subjectClaim.MatchString(o.SubjectClaim) {
 		c.refuse(field+".subjectClaim", "is %s, which is no claim at the top level of a token. Use letters, digits and underscores.",
@@ -92,9 +90,7 @@ func (c *checker) oauth2(field string, o *v1beta1.OAuth2UpstreamConfig, insecure
 	c.endpoint(field+".tokenEndpoint", o.TokenEndpoint, insecure)
 	c.client(field, o.ClientID, o.ClientSecretRef, o.DCRConfig)
 	if d := o.DCRConfig; d != nil {
-		if d.DiscoveryURL == "" && d.RegistrationEndpoint == "" {
-			c.refuse(field+".dcrConfig", "does not say where to register. Set discoveryUrl or registrationEndpoint.")
-		}
+		c.refuseWhere(d.DiscoveryURL == "" && d.RegistrationEndpoint == "", field+".dcrConfig", "does not say where to register. Set discoveryUrl or registrationEndpoint.")
 		c.dcr(field+".dcrConfig", d)
 	}
 	c.authMethod(field+".tokenEndpointAuthMethod", o)
@@ -126,9 +122,7 @@ func (c *checker) client(field, id string, secret *v1beta1.SecretKeyRef, dcr *v1
 }
 
 func (c *checker) dcr(field string, d *v1beta1.DCRUpstreamConfig) {
-	if d.DiscoveryURL != "" && d.RegistrationEndpoint != "" {
-		c.refuse(field, "has discoveryUrl and registrationEndpoint. Remove one of them.")
-	}
+	c.refuseWhere(d.DiscoveryURL != "" && d.RegistrationEndpoint != "", field, "has discoveryUrl and registrationEndpoint. Remove one of them.")
 	for _, e := range []struct{ name, text string }{{"discoveryUrl", d.DiscoveryURL}, {"registrationEndpoint", d.RegistrationEndpoint}} {
 		if len(e.text) > maxDCRURL {
 			c.refuse(field+"."+e.name, "is longer than %d bytes. Shorten it.", maxDCRURL)
@@ -136,9 +130,7 @@ func (c *checker) dcr(field string, d *v1beta1.DCRUpstreamConfig) {
 			c.endpoint(field+"."+e.name, e.text, false)
 		}
 	}
-	if len(d.SoftwareStatement) > maxSoftwareStatement {
-		c.refuse(field+".softwareStatement", "is longer than %d bytes. Shorten it.", maxSoftwareStatement)
-	}
+	c.refuseWhere(len(d.SoftwareStatement) > maxSoftwareStatement, field+".softwareStatement", "is longer than %d bytes. Shorten it.", maxSoftwareStatement)
 	if d.RotationKey != "" && !rotationKey.MatchString(d.RotationKey) {
 		c.refuse(field+".rotationKey", "must be at most 64 letters, digits, dots, underscores and hyphens. Correct it.")
 	}
@@ -157,13 +149,9 @@ func (c *checker) authMethod(field string, o *v1beta1.OAuth2UpstreamConfig) {
 	switch o.TokenEndpointAuthMethod {
 	case "":
 	case "none":
-		if o.ClientSecretRef != nil {
-			c.refuse(field, "is none, and there is a client secret. Remove clientSecretRef, or choose another method.")
-		}
+		c.refuseWhere(o.ClientSecretRef != nil, field, "is none, and there is a client secret. Remove clientSecretRef, or choose another method.")
 	case "client_secret_basic", "client_secret_post":
-		if o.ClientSecretRef == nil && o.DCRConfig == nil {
-			c.refuse(field, "is %s, and there is no client secret. Set clientSecretRef.", o.TokenEndpointAuthMethod)
-		}
+		c.refuseWhere(o.ClientSecretRef == nil && o.DCRConfig == nil, field, "is %s, and there is no client secret. Set clientSecretRef.", o.TokenEndpointAuthMethod)
 	default:
 		c.refuse(field, "is %s. Choose none, client_secret_basic or client_secret_post.", quote(o.TokenEndpointAuthMethod))
 	}
@@ -193,9 +181,7 @@ func (c *checker) userInfo(field string, u *v1beta1.UserInfoConfig) {
 // params checks additional parameters. Their values are never named.
 func (c *checker) params(field string, authorization, token map[string]string) {
 	for _, name := range slices.Sorted(maps.Keys(authorization)) {
-		if slices.Contains(authorizationParams, name) {
-			c.refuse(field+".additionalAuthorizationParams", "sets %s, which the proxyrunner sets itself. Remove it.", name)
-		}
+		c.refuseWhere(slices.Contains(authorizationParams, name), field+".additionalAuthorizationParams", "sets %s, which the proxyrunner sets itself. Remove it.", name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(token)) {
 		switch {

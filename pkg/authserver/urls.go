@@ -37,6 +37,9 @@ func loopback(host string) bool {
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
+// notURL is said of a text that is to be a URL.
+const notURL = "is no http or https URL with a host. Correct it."
+
 // issuer checks an issuer identifier of the authorization server itself.
 func (c *checker) issuer(field, text string, insecure bool) {
 	u, ok := httpURL(text)
@@ -44,15 +47,15 @@ func (c *checker) issuer(field, text string, insecure bool) {
 	case text == "":
 		c.refuse(field, "is missing. Set the URL under which clients reach the authorization server.")
 	case !ok:
-		c.refuse(field, "is no http or https URL with a host. Correct it.")
+		c.refuse(field, notURL)
 	case u.User != nil:
 		c.refuse(field, "holds credentials. Remove them.")
 	case u.RawQuery != "" || u.Fragment != "":
 		c.refuse(field, "has a query or a fragment. Remove it.")
 	case strings.HasSuffix(text, "/"):
 		c.refuse(field, "ends with a slash. Remove it.")
-	case u.Scheme == "http" && !insecure && !loopback(u.Hostname()):
-		c.refuse(field, "is plain http on a host that is not loopback. Use https, or set insecureAllowHTTP on a network that you trust.")
+	default:
+		c.endpoint(field, text, insecure)
 	}
 }
 
@@ -63,7 +66,7 @@ func (c *checker) endpoint(field, text string, insecure bool) {
 	case text == "":
 		c.refuse(field, "is missing. Set it.")
 	case !ok:
-		c.refuse(field, "is no http or https URL with a host. Correct it.")
+		c.refuse(field, notURL)
 	case u.Scheme == "http" && !insecure && !loopback(u.Hostname()):
 		c.refuse(field, "is plain http on a host that is not loopback. Use https, or set insecureAllowHTTP on a network that you trust.")
 	}
@@ -77,7 +80,7 @@ func redirect(text string, insecure bool) string {
 	u, ok := httpURL(text)
 	switch {
 	case !ok:
-		return "is no http or https URL with a host. Correct it."
+		return notURL
 	case u.Fragment != "":
 		return "has a fragment. Remove it."
 	case u.Scheme == "http" && !insecure && !loopbackRedirect(u.Hostname()):
@@ -99,7 +102,7 @@ func resource(text string) string {
 	u, ok := httpURL(text)
 	switch {
 	case !ok:
-		return "is no http or https URL with a host. Correct it."
+		return notURL
 	case u.Fragment != "":
 		return "has a fragment. Remove it."
 	}

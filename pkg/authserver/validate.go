@@ -45,11 +45,16 @@ func (c *checker) refuse(field, format string, args ...any) {
 	c.found = append(c.found, field+" "+fmt.Sprintf(format, args...))
 }
 
+// refuseWhere is refuse where something is wrong.
+func (c *checker) refuseWhere(wrong bool, field, format string, args ...any) {
+	if wrong {
+		c.refuse(field, format, args...)
+	}
+}
+
 // refuseIf is refuse where there is something to say.
 func (c *checker) refuseIf(field, what string) {
-	if what != "" {
-		c.refuse(field, "%s", what)
-	}
+	c.refuseWhere(what != "", field, "%s", what)
 }
 
 // quote writes a value that is not secret, without credentials if it is a URL; a long one is cut.
@@ -125,9 +130,7 @@ func (c *checker) duration(field, text string) time.Duration {
 		return 0
 	}
 	d, err := time.ParseDuration(text)
-	if err != nil {
-		c.refuse(field, "is no duration. Write it as in 1h30m.")
-	}
+	c.refuseWhere(err != nil, field, "is no duration. Write it as in 1h30m.")
 	return d
 }
 
@@ -157,12 +160,8 @@ func (c *checker) tlsListener(l *v1beta1.TLSListenerConfig) {
 // spiffe refuses SPIFFE as a whole: the schema takes it, and no release of the proxyrunner starts with it.
 func (c *checker) spiffe(spec *v1beta1.EmbeddedAuthServerConfig) {
 	const what = "asks for SPIFFE client authentication, which no proxyrunner has yet: it exits. Remove it."
-	if len(spec.SPIFFETrustDomains) > 0 {
-		c.refuse(root+".spiffeTrustDomains", what)
-	}
-	if spec.InboundGrants != nil && len(spec.InboundGrants.SPIFFEClientAuth) > 0 {
-		c.refuse(root+".inboundGrants.spiffeClientAuth", what)
-	}
+	c.refuseWhere(len(spec.SPIFFETrustDomains) > 0, root+".spiffeTrustDomains", what)
+	c.refuseWhere(spec.InboundGrants != nil && len(spec.InboundGrants.SPIFFEClientAuth) > 0, root+".inboundGrants.spiffeClientAuth", what)
 }
 
 func (c *checker) storage(s *v1beta1.AuthServerStorageConfig) {
@@ -170,9 +169,7 @@ func (c *checker) storage(s *v1beta1.AuthServerStorageConfig) {
 		return
 	}
 	field := root + ".storage"
-	if s.MaxDCRClients != nil && *s.MaxDCRClients < 0 {
-		c.refuse(field+".maxDCRClients", "is negative. Set the highest number of clients, or 0 for no limit.")
-	}
+	c.refuseWhere(s.MaxDCRClients != nil && *s.MaxDCRClients < 0, field+".maxDCRClients", "is negative. Set the highest number of clients, or 0 for no limit.")
 	switch s.Type {
 	case v1beta1.AuthServerStorageTypeRedis:
 		c.redis(field+".redis", s.Redis)
@@ -197,9 +194,7 @@ func (c *checker) redis(field string, r *v1beta1.RedisStorageConfig) {
 	case r.Addr != "" && r.SentinelConfig != nil:
 		c.refuse(field, "has addr and sentinelConfig. Remove one of them.")
 	}
-	if r.ClusterMode && r.Addr == "" {
-		c.refuse(field+".clusterMode", "needs addr. Set it, or turn clusterMode off.")
-	}
+	c.refuseWhere(r.ClusterMode && r.Addr == "", field+".clusterMode", "needs addr. Set it, or turn clusterMode off.")
 	if s := r.SentinelConfig; s != nil {
 		c.sentinel(field+".sentinelConfig", s)
 	}
@@ -212,9 +207,7 @@ func (c *checker) redis(field string, r *v1beta1.RedisStorageConfig) {
 }
 
 func (c *checker) sentinel(field string, s *v1beta1.RedisSentinelConfig) {
-	if s.MasterName == "" {
-		c.refuse(field+".masterName", "is missing. Set the name under which the sentinels know the master.")
-	}
+	c.refuseWhere(s.MasterName == "", field+".masterName", "is missing. Set the name under which the sentinels know the master.")
 	switch {
 	case len(s.SentinelAddrs) > 0:
 	case s.SentinelService == nil:

@@ -93,9 +93,7 @@ func (c *checker) trustedIssuers(spec *v1beta1.EmbeddedAuthServerConfig, g *gran
 			assertions: t.JWTBearerGrant, assertionsField: field + ".jwtBearerGrant",
 		})
 		c.trustedIssuerURLs(field, t)
-		if t.IssuerURL == spec.Issuer {
-			c.refuse(field+".issuerUrl", "is the authorization server itself, whose own tokens it accepts anyway. Remove the entry.")
-		}
+		c.refuseWhere(t.IssuerURL == spec.Issuer, field+".issuerUrl", "is the authorization server itself, whose own tokens it accepts anyway. Remove the entry.")
 		if first, taken := byURL[t.IssuerURL]; taken {
 			c.refuse(field+".issuerUrl", "is that of trustedIssuers[%d], too. Remove one of them.", first)
 		}
@@ -124,9 +122,7 @@ func (c *checker) trustedIssuerURLs(field string, t *v1beta1.TrustedIssuerConfig
 		c.refuse(field+".issuerUrl", "is plain http. Use https, or set insecureAllowHTTP of this issuer on a network that you trust.")
 	}
 	if t.JWKSURL == "" {
-		if t.AllowPrivateIPs {
-			c.refuse(field+".allowPrivateIPs", "needs jwksUrl. Set it, or turn allowPrivateIPs off.")
-		}
+		c.refuseWhere(t.AllowPrivateIPs, field+".allowPrivateIPs", "needs jwksUrl. Set it, or turn allowPrivateIPs off.")
 		return
 	}
 	u, ok = httpURL(t.JWKSURL)
@@ -155,9 +151,7 @@ func (c *checker) inboundGrants(spec *v1beta1.EmbeddedAuthServerConfig, g *grant
 	if x := spec.InboundGrants.TokenExchange; x != nil {
 		field := root + ".inboundGrants.tokenExchange"
 		g.tokenExchange = true
-		if legacyExchanges {
-			c.refuse(field, "excludes delegateClients and the policy for token exchange in trustedIssuers. Move those into it.")
-		}
+		c.refuseWhere(legacyExchanges, field, "excludes delegateClients and the policy for token exchange in trustedIssuers. Move those into it.")
 		refs := make([]string, 0, len(x.IssuerPolicies))
 		for _, p := range x.IssuerPolicies {
 			refs = append(refs, p.IssuerRef)
@@ -168,9 +162,7 @@ func (c *checker) inboundGrants(spec *v1beta1.EmbeddedAuthServerConfig, g *grant
 	}
 	if j := spec.InboundGrants.JWTBearer; j != nil {
 		field := root + ".inboundGrants.jwtBearer"
-		if legacyAssertions {
-			c.refuse(field, "excludes jwtBearerGrant in trustedIssuers. Move that into it.")
-		}
+		c.refuseWhere(legacyAssertions, field, "excludes jwtBearerGrant in trustedIssuers. Move that into it.")
 		refs := make([]string, 0, len(j.IssuerPolicies))
 		for i := range j.IssuerPolicies {
 			refs = append(refs, j.IssuerPolicies[i].IssuerRef)
@@ -214,12 +206,8 @@ func (c *checker) delegateClients(g *grants) {
 			c.refuse(field+".clientId", "is a URL, which stands for a client's metadata document. Choose a plain name.")
 		}
 		c.secretKey(field+".clientSecretRef", &d.ClientSecretRef)
-		if len(d.Scopes) == 0 {
-			c.refuse(field+".scopes", "is empty. Name at least one scope.")
-		}
-		if len(d.Audiences) == 0 {
-			c.refuse(field+".audiences", "is empty. Name the MCPServer's resourceUrl.")
-		}
+		c.refuseWhere(len(d.Scopes) == 0, field+".scopes", "is empty. Name at least one scope.")
+		c.refuseWhere(len(d.Audiences) == 0, field+".audiences", "is empty. Name the MCPServer's resourceUrl.")
 	}
 }
 
@@ -260,22 +248,16 @@ func (c *checker) assertions(field string, j *v1beta1.JWTBearerGrantConfig) {
 	if age, err := time.ParseDuration(j.MaxAssertionAge); err != nil || age <= 0 {
 		c.refuse(field+".maxAssertionAge", "is no positive duration. Write it as in 5m.")
 	}
-	if len(j.SubjectBindings) == 0 {
-		c.refuse(field+".subjectBindings", "is empty. Bind at least one subject.")
-	}
+	c.refuseWhere(len(j.SubjectBindings) == 0, field+".subjectBindings", "is empty. Bind at least one subject.")
 	seen := map[string]int{}
 	for i := range j.SubjectBindings {
 		b, field := &j.SubjectBindings[i], fmt.Sprintf("%s.subjectBindings[%d]", field, i)
-		if b.Subject == "" || b.Subject == anyClient {
-			c.refuse(field+".subject", "must name one subject. Correct it.")
-		}
+		c.refuseWhere(b.Subject == "" || b.Subject == anyClient, field+".subject", "must name one subject. Correct it.")
 		if first, taken := seen[b.Subject]; taken {
 			c.refuse(field+".subject", "is that of subjectBindings[%d], too. Merge them.", first)
 		}
 		seen[b.Subject] = i
-		if len(b.AllowedResources) == 0 {
-			c.refuse(field+".allowedResources", "is empty. Name the MCPServer's resourceUrl.")
-		}
+		c.refuseWhere(len(b.AllowedResources) == 0, field+".allowedResources", "is empty. Name the MCPServer's resourceUrl.")
 		for r, text := range b.AllowedResources {
 			c.refuseIf(fmt.Sprintf("%s.allowedResources[%d]", field, r), resource(text))
 		}

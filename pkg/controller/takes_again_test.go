@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/shell/shelltest"
+	"github.com/freehold-dev/freehold/internal/shelltest"
 )
 
 // A request that is made again before its withdrawal could be written down is another request.

@@ -9,7 +9,7 @@
 package printable
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -35,23 +35,11 @@ func escape(text string, plain func(rune) bool) string {
 	var escaped strings.Builder
 	for len(text) > 0 {
 		r, size := utf8.DecodeRuneInString(text)
-		switch {
-		case r == utf8.RuneError && size == 1:
-			fmt.Fprintf(&escaped, `\x%02x`, text[0])
-		case plain(r):
-			escaped.WriteRune(r)
-		case r == '\n':
-			escaped.WriteString(`\n`)
-		case r == '\r':
-			escaped.WriteString(`\r`)
-		case r == '\t':
-			escaped.WriteString(`\t`)
-		case r < utf8.RuneSelf:
-			fmt.Fprintf(&escaped, `\x%02x`, r)
-		case r > 0xffff:
-			fmt.Fprintf(&escaped, `\U%08x`, r)
-		default:
-			fmt.Fprintf(&escaped, `\u%04x`, r)
+		if shown := text[:size]; plain(r) {
+			escaped.WriteString(shown)
+		} else {
+			quoted := strconv.QuoteToASCII(shown)
+			escaped.WriteString(quoted[1 : len(quoted)-1])
 		}
 		text = text[size:]
 	}

@@ -17,7 +17,7 @@ func TestTextEscapesWhatDoesNotShowAsItself(t *testing.T) {
 		"Grüße, 世界 ✓":               "Grüße, 世界 ✓",
 		"a\nb\tc\rd":                `a\nb\tc\rd`,
 		"\x1b[31mred\x1b[0m":        `\x1b[31mred\x1b[0m`,
-		"\x00\x07\x7f":              `\x00\x07\x7f`,
+		"\x00\x07\x7f":              `\x00\a\x7f`,
 		"\u009b31m":                 `\u009b31m`,
 		"abc\u202edcb\u2066":        `abc\u202edcb\u2066`,
 		"zero\u200bwidth":           `zero\u200bwidth`,

@@ -9,9 +9,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/freehold-dev/freehold/internal/shelltest"
 	"github.com/freehold-dev/freehold/pkg/printable"
 	"github.com/freehold-dev/freehold/pkg/shell"
-	"github.com/freehold-dev/freehold/pkg/shell/shelltest"
 )
 
 // FuzzCommand: real shells pass the words of a command, which no NUL is in, to the program byte for byte, on their own and in a sequence.

@@ -17,9 +17,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/freehold-dev/freehold/internal/shelltest"
 	"github.com/freehold-dev/freehold/pkg/printable"
 	"github.com/freehold-dev/freehold/pkg/shell"
-	"github.com/freehold-dev/freehold/pkg/shell/shelltest"
 )
 
 // Whatever the arguments are, the program is called with them and nothing else is done.

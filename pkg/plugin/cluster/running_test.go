@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
-	"github.com/freehold-dev/freehold/pkg/shell/shelltest"
+	"github.com/freehold-dev/freehold/internal/shelltest"
 )
 
 // The command that stops an operator calls kubectl and nothing else, whatever its Deployment is called.

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
 
-	"github.com/freehold-dev/freehold/pkg/shell/shelltest"
+	"github.com/freehold-dev/freehold/internal/shelltest"
 )
 
 // A command that the plugin prints is for the cluster and the operator that the user has named, and for the user that the plugin was.

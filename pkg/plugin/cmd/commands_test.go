@@ -12,11 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/internal/shelltest"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	"github.com/freehold-dev/freehold/pkg/request"
-	"github.com/freehold-dev/freehold/pkg/shell/shelltest"
 )
 
 // Every command that the plugin prints calls kubectl and nothing else, whatever users have written into names, paths and

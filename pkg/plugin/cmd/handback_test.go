@@ -15,11 +15,11 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/internal/apiserver"
+	"github.com/freehold-dev/freehold/internal/shelltest"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
-	"github.com/freehold-dev/freehold/pkg/shell/shelltest"
 )
 
 // operate starts an operator, by its image, in the namespace of the MCPServer.
