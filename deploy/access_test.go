@@ -86,8 +86,8 @@ func TestOperatorMayDoWhatItsWritersNeed(t *testing.T) {
 	allow("", "pods", "list", "watch", "delete")
 	allow("", "pods/eviction", "create")
 	allow("apps", "replicasets", "list", "watch")
-	// Told.
-	allow("events.k8s.io", "events", "create", "patch")
+	// Told. Those of a StatefulSet are read while it lacks a pod.
+	allow("events.k8s.io", "events", "create", "list", "patch")
 	// Granted to each proxyrunner, beside "get statefulsets" and "list pods": nobody can grant what he does not hold.
 	allow("", "pods/attach", "create")
 

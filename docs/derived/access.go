@@ -65,6 +65,9 @@ func clusterRights(children []*inventory.Child, configs []managers.Config) []rig
 			"**Never used.** The Role of a proxyrunner with transport stdio holds it, and no one can grant what they do not hold."),
 		may("apps", "replicasets", "list watch", "Shows which pods belong to which Deployment, and what earlier revisions use."),
 		may("events.k8s.io", "events", "create patch", "One event for each problem."),
+		may("events.k8s.io", "events", "list", "Why a backend's pod cannot be created, which nothing but the events of its StatefulSet's controller says: at most 100 "+
+			"events of the StatefulSet, by its UID, five seconds after a pod is found missing and then less and less often. Kubernetes cannot "+
+			"grant less than the events of the namespace."),
 	)
 }
 

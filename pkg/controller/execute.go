@@ -231,6 +231,16 @@ func (x *executor) readReference(seen apply.Reference) (current bool) {
 		(seen.Generation != 0 || live.GetResourceVersion() == seen.ResourceVersion)
 }
 
+// podRefusal reads why the API server has last refused to create a pod of the StatefulSet, since a time; "" for no refusal.
+func (x *executor) podRefusal(since time.Time) (reason string, known bool) {
+	set := x.pass.StatefulSet()
+	reason, err := x.clients.PodRefusal(x.ctx, set.Namespace, set.UID, since)
+	if err != nil {
+		klog.FromContext(x.ctx).Info("Cannot read why a pod is not created", "err", err)
+	}
+	return reason, err == nil
+}
+
 // statusWriter writes the status of MCPServers.
 func (x *executor) statusWriter() apply.Writer {
 	return x.clients.writer(managers.Status, managers.MCPServer)

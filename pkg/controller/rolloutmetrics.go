@@ -11,11 +11,9 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/workload"
@@ -62,26 +60,6 @@ func (s *serverState) observationLeft(now time.Time, states ...rollout.State) ti
 		s.unobservedSince = now
 	}
 	return max(0, s.unobservedSince.Add(observeWait).Sub(now))
-}
-
-// createBy gives the controller of a backend's StatefulSet until rollout.ReadyDeadline to create a pod. That controller says in events alone
-// why it cannot, which no informer has, and no object has the time since when. So the time counts from when the operator saw it first. What
-// the MCPServer's status reports already stays reported, also after a restart of the operator. wake is when the time is over.
-func (s *serverState) createBy(backend rollout.State, previous *v1beta1.MCPServerStatus, now time.Time) (_ rollout.State, wake time.Duration) {
-	if backend.Phase != rollout.Progressing || backend.Reason != rollout.Creating {
-		s.creatingSince = time.Time{}
-		return backend, 0
-	}
-	if s.creatingSince.IsZero() {
-		s.creatingSince = now
-		if c := meta.FindStatusCondition(previous.Conditions, v1beta1.ConditionStalled); c != nil && c.Reason == v1beta1.ReasonPodsMissing {
-			s.creatingSince = now.Add(-rollout.ReadyDeadline)
-		}
-	}
-	if left := s.creatingSince.Add(rollout.ReadyDeadline).Sub(now); left > 0 {
-		return backend, left
-	}
-	return backend.Overdue(), 0
 }
 
 // published yields what is published of each MCPServer.

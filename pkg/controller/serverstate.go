@@ -15,6 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/priorityqueue"
+	"github.com/freehold-dev/freehold/pkg/rollout"
 )
 
 // serverState is all that passes over one MCPServer leave to the passes after them. It needs no lock, since one worker at a time works on
@@ -67,9 +68,10 @@ type serverState struct {
 	// reattachedTo is the process for which proxies were replaced last, see stranded. Without it the ages of the pods tell; as these are
 	// by the clocks of several machines, they alone might have one pod after the other replaced.
 	reattachedTo string
-	// unobservedSince is since when a workload has had a change that its controller has not looked at, and creatingSince since when the
-	// controller of the StatefulSet has had a pod to create; zero for not. Without them the time is counted anew.
-	unobservedSince, creatingSince time.Time
+	// unobservedSince is since when a workload has had a change that its controller has not looked at, zero for not, and creation the pod
+	// that the controller of the StatefulSet has to create. Without them the time is counted anew.
+	unobservedSince time.Time
+	creation        rollout.Creation
 
 	// told is what the status tells. Nothing is read out of its words.
 	told ownStatus

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
@@ -179,7 +180,9 @@ func continueRollouts(p *pass, do *executor) {
 			state.Phase, state.Reason, state.Pod, state.Detail = rollout.Waiting, v1beta1.ReasonDisruptionBudget, rollouts.next.Name, detail
 		}
 	}
-	created, wait := p.state.createBy(rollouts.backend, &p.Server.Status, p.Now)
+	stalled := meta.FindStatusCondition(p.Server.Status.Conditions, v1beta1.ConditionStalled)
+	reported := stalled != nil && (stalled.Reason == v1beta1.ReasonPodsMissing || stalled.Reason == v1beta1.ReasonFailedCreate)
+	created, wait := p.state.creation.Follow(rollouts.backend, reported, p.Now, do.podRefusal)
 	do.wakeIn(wait)
 	klog.FromContext(do.ctx).V(4).Info("Looked at rollouts", "backend", created, "proxy", rollouts.proxy)
 	o.Backend, o.Proxy, o.Images = created, rollouts.proxy, rollouts.images

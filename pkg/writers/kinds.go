@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/clock"
@@ -97,6 +99,8 @@ func config[C configClient[L, A], L metav1.Object, A apply.Configuration[A]](c *
 type Clients struct {
 	Writers Set
 	Objects map[schema.GroupKind]Objects
+	// PodRefusal returns why the API server has last refused to create a pod of a StatefulSet, since a time; "" where nothing reports that.
+	PodRefusal func(ctx context.Context, namespace string, set types.UID, since time.Time) (reason string, err error)
 }
 
 // Objects reads and deletes objects of one kind.
@@ -112,7 +116,7 @@ func Connect(
 	registry *fieldmanager.Registry, core kubernetes.Interface, servers versioned.Interface, clock clock.PassiveClock,
 ) (*Clients, error) {
 	c := &connection{
-		Clients:  &Clients{Writers: Set{}, Objects: map[schema.GroupKind]Objects{}},
+		Clients:  &Clients{Set{}, map[schema.GroupKind]Objects{}, podRefusals(core)},
 		registry: registry, schema: Schema(), clock: clock,
 	}
 	c.servers(servers)

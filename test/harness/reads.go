@@ -62,6 +62,9 @@ type reads struct {
 	single map[childID][]*audit.Event
 	writes map[childID]int
 	missed map[childID]int
+	// refusals has when the events of each StatefulSet were listed last, and hasty how often that was too soon after the time before.
+	refusals map[string]time.Time
+	hasty    map[string]int
 }
 
 // childID names a child in the audit log.
@@ -90,6 +93,7 @@ func newReads(runs []Run) *reads {
 		continued: map[string]int{}, unserved: map[string]int{}, missing: map[string]time.Time{}, edits: map[string]int{},
 		deletions: map[string]int{}, listed: map[childID]int{},
 		single: map[childID][]*audit.Event{}, writes: map[childID]int{}, missed: map[childID]int{},
+		refusals: map[string]time.Time{}, hasty: map[string]int{},
 	}
 }
 
@@ -112,6 +116,9 @@ func (r *reads) counts(e *audit.Event) bool {
 func (r *reads) judge(e *audit.Event) string {
 	if e.Group == "coordination.k8s.io" && e.Resource == "leases" && e.Verb == "get" {
 		return ""
+	}
+	if e.Group == "events.k8s.io" && e.Resource == "events" && e.Verb == "list" {
+		return r.judgeRefusals(e)
 	}
 	if _, owned := kindOf(e); !owned && !observed[schema.GroupResource{Group: e.Group, Resource: e.Resource}] {
 		return "a request for a kind that Freehold neither owns nor observes"
@@ -175,6 +182,29 @@ func (r *reads) judge(e *audit.Event) string {
 		}
 	case version == "" || version == "0":
 		return "a watch that fills no informer and continues none"
+	}
+	return ""
+}
+
+// refusalsGap is how long an operator waits at least before it reads why a pod is not created. An operator that starts may do so at once.
+const refusalsGap = 5 * time.Second
+
+// judgeRefusals tells why the list of a StatefulSet's events should not have been.
+func (r *reads) judgeRefusals(e *audit.Event) string {
+	uri, err := url.ParseRequestURI(e.URI)
+	if err != nil {
+		return err.Error()
+	}
+	selector, last := uri.Query().Get("fieldSelector"), time.Time{}
+	if !strings.HasPrefix(selector, "reason=FailedCreate,regarding.uid=") || uri.Query().Get("limit") != "100" || e.Namespace == "" {
+		return "a list of more events than those about one StatefulSet"
+	}
+	last, r.refusals[selector] = r.refusals[selector], e.Received
+	if e.Received.Sub(last) >= refusalsGap*9/10 {
+		return ""
+	}
+	if r.hasty[selector]++; r.hasty[selector] >= len(r.running(e)) {
+		return fmt.Sprintf("a list of a StatefulSet's events, %s after the one before", e.Received.Sub(last))
 	}
 	return ""
 }

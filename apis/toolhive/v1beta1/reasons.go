@@ -260,8 +260,11 @@ const (
 	ReasonCreateContainerConfigError = "CreateContainerConfigError"
 	// ReasonCreateContainerError means that the node cannot create a container. On Stalled=True.
 	ReasonCreateContainerError = "CreateContainerError"
-	// ReasonPodsMissing means that the controller of a StatefulSet has created no pod for ten minutes, though one is missing:
-	// a quota or an admission controller refuses it, or an earlier pod does not go. On Stalled=True.
+	// ReasonFailedCreate means that the API server refuses a pod, as for a ResourceQuota, a Pod Security level, an admission webhook or a
+	// ServiceAccount that is missing. On Stalled=True.
+	ReasonFailedCreate = "FailedCreate"
+	// ReasonPodsMissing means that the controller of a StatefulSet has created no pod for ten minutes, though one is missing, and that no
+	// event says why: an earlier pod does not go, for example. On Stalled=True.
 	ReasonPodsMissing = "PodsMissing"
 	// ReasonProgressDeadlineExceeded means that a Deployment makes no progress, and that nothing more is known of its pods.
 	// On Stalled=True.
