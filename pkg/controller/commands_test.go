@@ -11,13 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/internal/shelltest"
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/printable"
 	"github.com/freehold-dev/freehold/pkg/request"
-	"github.com/freehold-dev/freehold/pkg/shell/shelltest"
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
@@ -117,7 +117,7 @@ func TestPrintedCommandsTakeNothingForAProgram(t *testing.T) {
 		object := observed.ServerRef(v.Key).String()
 		message := printable.Text(describe(v, contestedWeb(field)))
 		take := between(t, message, "Take ownership: ", ". Leave it: ")
-		yield := between(t, message, ". Leave it: ", ". Or set the same value")
+		yield := between(t, message+"\x00", ". Leave it: ", ".\x00")
 		want := map[string][][]string{
 			take:  {{"annotate", "-n", v.Key.Namespace, object, "--overwrite", "freehold.dev/take=,deployment.apps/web:" + field}},
 			yield: {{"annotate", "-n", v.Key.Namespace, object, "--overwrite", "freehold.dev/yield=deployment.apps/web:" + field + "," + before}},
@@ -157,7 +157,7 @@ func TestMessageAboutManyFieldsIsShort(t *testing.T) {
 	}
 	message := describe(viewOf(newServer("web")), contestedWeb(paths...))
 	for _, part := range []string{
-		"(+139 more fields)", "Take ownership: kubectl freehold take -n shop mcpserver/web. ", "Leave it: kubectl freehold yield -n shop mcpserver/web. ",
+		"(+139 more fields)", "Take ownership: kubectl freehold take -n shop mcpserver/web. ", "Leave it: kubectl freehold yield -n shop mcpserver/web.",
 	} {
 		if !strings.Contains(message, part) {
 			t.Errorf("the message is\n%s\nwithout\n%s", message, part)
@@ -179,7 +179,7 @@ func TestMessageWithLongNamesIsWhole(t *testing.T) {
 	conflict := contestedWeb(`.spec.template.spec.containers[name="mcp"].env[name="` + hostile + `"].value`)
 	conflict.Object.Name, conflict.Fields[0].Owners = long, []ownership.Owner{{Manager: long[:128], Subresource: "scale"}}
 	message := printable.Text(describe(v, conflict))
-	if len(message) > status.MaxMessage || !strings.HasSuffix(message, "Or set the same value in the MCPServer.") {
+	if len(message) > status.MaxMessage || !strings.Contains(message, ". Leave it: ") || !strings.HasSuffix(message, ".") {
 		t.Errorf("%d bytes: %s", len(message), message)
 	}
 }

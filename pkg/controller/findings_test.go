@@ -192,7 +192,7 @@ func TestAConflictAboutAFieldToRemoveSaysSo(t *testing.T) {
 	const path = ".spec.template.spec.serviceAccount"
 	for removed, want := range map[bool][]string{
 		true:  {"freehold-backend removes it.", "Or remove the field."},
-		false: {"freehold-backend wants a different value.", "Or set the same value in the MCPServer."},
+		false: {"freehold-backend wants a different value.", "Or set spec.serviceAccount of the MCPServer to the same value."},
 	} {
 		refusal := refusalOf(apply.ClassConflict)
 		refusal.Writer, refusal.Object = managers.Backend, apply.NewObjectRef(managers.StatefulSet, "shop", "web")

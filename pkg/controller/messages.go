@@ -98,18 +98,20 @@ func describe(v *observed.Snapshot, c *apply.ConflictError) string {
 		return stopToolHive(v, what)
 	}
 	fields := contestedFields(c)
-	take := "Take ownership: " + annotate(v, v1beta1.AnnotationTake, fields)
-	agree := "set the same value in the MCPServer"
-	if first.Removed {
-		agree = "remove the field"
+	ways := []string{what, "Take ownership: " + annotate(v, v1beta1.AnnotationTake, fields)}
+	if c.Object.Kind != managers.MCPServer && yieldable(c) {
+		ways = append(ways, "Leave it: "+annotate(v, v1beta1.AnnotationYield, fields))
 	}
+	origin := render.Origin(v.Key.Name, c.Object, first.Path)
 	switch {
 	case c.Object.Kind == managers.MCPServer:
-		return fmt.Sprintf("%s. %s. Or have that field manager release it.", what, take)
-	case !yieldable(c):
-		return fmt.Sprintf("%s. %s. Or %s.", what, take, agree)
+		ways = append(ways, "Or have that field manager release it")
+	case first.Removed:
+		ways = append(ways, "Or remove the field")
+	case origin != "":
+		ways = append(ways, fmt.Sprintf("Or set %s of the MCPServer to the same value", origin))
 	}
-	return fmt.Sprintf("%s. %s. Leave it: %s. Or %s.", what, take, annotate(v, v1beta1.AnnotationYield, fields), agree)
+	return strings.Join(ways, ". ") + "."
 }
 
 // yieldable reports whether all fields of a conflict can be left to others.
@@ -203,6 +205,9 @@ func claimEvents(server *v1beta1.MCPServer, r *resolution, out apply.Outcome) (e
 			}
 			event.Reason = v1beta1.EventReasonFieldsTaken
 			event.Note = fmt.Sprintf("%s took %s of %s from %s", out.Writer, what, out.Object, takeover.Holder(first.From))
+			if kept := takeover.Kept(out.Live, out.Writer, first.From); kept != "" {
+				event.Note += ", which keeps what it alone has set there: " + kept
+			}
 		case apply.CauseInherited:
 			if !r.takesFrom(out.Object, first.From) {
 				continue // A takeover, which the condition TakenOver reports.

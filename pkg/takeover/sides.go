@@ -6,7 +6,9 @@ package takeover
 import (
 	"context"
 	"fmt"
+	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -43,6 +45,24 @@ func Holder(owner ownership.Owner) string {
 		return "field manager " + owner.String()
 	}
 	return fmt.Sprintf("field manager %s (%s; another client under a name of Freehold's)", owner, owner.Operation)
+}
+
+// Kept names what a manager has set in the containers of a workload besides the fields that a writer took from it; "" for nothing. It stays.
+func Kept(live metav1.Object, writer string, from ownership.Owner) string {
+	theirs := func(_ *metav1.ManagedFieldsEntry, o ownership.Owner) bool {
+		return o.Manager == from.Manager && o.Operation == from.Operation
+	}
+	held, err := ownership.HeldBy(live, theirs, func(path fieldpath.Path) bool {
+		return strings.HasPrefix(path.String(), ".spec.template.spec.containers[")
+	})
+	if err == nil {
+		held, err = ownership.Alone(live, held, writer, "")
+	}
+	var kept []string
+	if err == nil {
+		held.Iterate(func(path fieldpath.Path) { kept = append(kept, path.String()) })
+	}
+	return printable.Bound(strings.Join(kept, ", "), pathBytes)
 }
 
 // Exclude finds the fields that a request to write a status is to leave to others.

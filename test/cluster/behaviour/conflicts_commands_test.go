@@ -224,10 +224,10 @@ func (s *scene) command(t *testing.T, sentence string) string {
 	}
 	message := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionFieldsOwned).Message
 	_, rest, found := strings.Cut(message, sentence)
-	command, _, ended := strings.Cut(rest, ". Or ")
-	if !found || !ended {
+	if !found {
 		t.Fatalf("there is no command in: %s", message)
 	}
+	command, _, _ := strings.Cut(strings.TrimSuffix(rest, "."), ". Or ")
 	command, _, _ = strings.Cut(command, ". "+toYield)
 	return command
 }

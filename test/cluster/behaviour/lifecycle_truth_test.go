@@ -4,6 +4,7 @@
 package behaviour
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -94,11 +95,16 @@ func TestPhaseConditionsMessageAndURLAreOneTruth(t *testing.T) {
 			end:     []func(t *testing.T){run("scale", "statefulset/none", "--replicas=1")},
 		},
 		"undo": {
-			change: harness.InlineAuthorization,
+			change: func(server *v1beta1.MCPServer) {
+				harness.InlineAuthorization(server)
+				server.Spec.ResourceOverrides = &v1beta1.ResourceOverrides{
+					ProxyDeployment: &v1beta1.ProxyDeploymentOverrides{Env: []v1beta1.EnvVar{{Name: "EARLIER", Value: "yes"}}},
+				}
+			},
 			disturb: []func(t *testing.T){
 				func(t *testing.T) {
 					ns.Edit(t, "undo", func(server *v1beta1.MCPServer) {
-						server.Spec.AuthzConfig.Inline.Policies = []string{`forbid(principal, action, resource);`}
+						server.Spec.AuthzConfig.Inline.Policies, server.Spec.ResourceOverrides = []string{`forbid(principal, action, resource);`}, nil
 					})
 					ns.AwaitServer(t, "undo", "runs", itServes.missing)
 				},
@@ -106,7 +112,20 @@ func TestPhaseConditionsMessageAndURLAreOneTruth(t *testing.T) {
 			},
 			want: truth{v1beta1.PhaseFailed, "Some of the desired state is not written; see the condition FieldsOwned", "FieldManagerConflict", false},
 			says: harness.Expectation{Condition: v1beta1.ConditionAuthzConfigValidated, Status: metav1.ConditionFalse, Reason: "ConfigNotEnforced", Message: []string{"generation"}},
-			end:  []func(t *testing.T){run("annotate", "mcpserver", "undo", v1beta1.AnnotationTake+"=kubectl")},
+			end: []func(t *testing.T){
+				run("annotate", "mcpserver", "undo", v1beta1.AnnotationTake+"=kubectl"),
+				func(t *testing.T) {
+					// The variable that the undo has brought back is kubectl's alone, so it stays.
+					const kept = `which keeps what it alone has set there: .spec.template.spec.containers[name="toolhive"].env[name="EARLIER"].value`
+					harness.Eventually(t, "an event names what stays", func(context.Context) error {
+						told := kubectl.Run(t, "get", "events", "--field-selector=reason=FieldsTaken,involvedObject.name=undo", "-o", "jsonpath={.items[*].message}")
+						if !strings.Contains(told, kept) {
+							return fmt.Errorf("the events say %s", told)
+						}
+						return nil
+					})
+				},
+			},
 		},
 		"pinned": {
 			disturb: []func(t *testing.T){
