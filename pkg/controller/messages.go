@@ -102,7 +102,7 @@ func describe(v *observed.Snapshot, c *apply.ConflictError) string {
 	if c.Object.Kind != managers.MCPServer && yieldable(c) {
 		ways = append(ways, "Leave it: "+annotate(v, v1beta1.AnnotationYield, fields))
 	}
-	origin := render.Origin(v.Key.Name, c.Object, first.Path)
+	origin := render.Origin(v.Key.Name, c.Object.Kind, c.Object.Name, first.Path)
 	switch {
 	case c.Object.Kind == managers.MCPServer:
 		ways = append(ways, "Or have that field manager release it")

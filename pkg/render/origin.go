@@ -6,7 +6,8 @@ package render
 import (
 	"strings"
 
-	"github.com/freehold-dev/freehold/pkg/apply"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
@@ -37,10 +38,10 @@ var origins = []struct {
 	{inventory.Proxy, ".spec.template.spec.volumes", "spec.volumes"},
 }
 
-// Origin returns the field of an MCPServer that sets a field of one of its children; "" where it has no such field.
-func Origin(server string, object apply.ObjectRef, path string) (field string) {
+// Origin returns the field of an MCPServer that sets a field of one of its children, given by kind and name; "" where it has no such field.
+func Origin(server string, kind schema.GroupKind, name, path string) (field string) {
 	for _, o := range origins {
-		if strings.HasPrefix(path, o.path) && o.child.Kind == object.Kind && o.child.Name(server) == object.Name {
+		if strings.HasPrefix(path, o.path) && o.child.Kind == kind && o.child.Name(server) == name {
 			return o.field
 		}
 	}

@@ -38,7 +38,7 @@ func TestTheOriginOfAFieldIsAFieldOfMCPServers(t *testing.T) {
 		{inventory.BackendService, ".spec.sessionAffinity", "spec.sessionAffinity"},
 		{inventory.RunnerRole, ".rules", ""},
 	} {
-		got := render.Origin("web", test.child.Ref("shop", "web"), test.path)
+		got := render.Origin("web", test.child.Kind, test.child.Name("web"), test.path)
 		if got != test.want {
 			t.Errorf("%s of %s comes from %q, want %q", test.path, test.child.Name("web"), got, test.want)
 		}
@@ -46,7 +46,7 @@ func TestTheOriginOfAFieldIsAFieldOfMCPServers(t *testing.T) {
 			t.Errorf("an MCPServer has no %s", got)
 		}
 	}
-	if got := render.Origin("pay", inventory.Proxy.Ref("shop", "web"), ".spec.replicas"); got != "" {
+	if got := render.Origin("pay", inventory.Proxy.Kind, "web", ".spec.replicas"); got != "" {
 		t.Errorf("a field of somebody else's object comes from %s", got)
 	}
 }
@@ -62,8 +62,7 @@ func isField(of reflect.Type, names []string) bool {
 	if of.Kind() != reflect.Struct {
 		return false
 	}
-	for i := range of.NumField() {
-		f := of.Field(i)
+	for f := range of.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if name == names[0] && isField(f.Type, names[1:]) || f.Anonymous && isField(f.Type, names) {
 			return true

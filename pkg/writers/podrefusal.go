@@ -24,9 +24,9 @@ const mostRefusals = 100
 // of the StatefulSet's controller report; "" where there is no such event.
 func podRefusals(core kubernetes.Interface) func(ctx context.Context, namespace string, set types.UID, since time.Time) (string, error) {
 	return func(ctx context.Context, namespace string, set types.UID, since time.Time) (reason string, err error) {
-		found, err := core.EventsV1().Events(namespace).List(ctx, metav1.ListOptions{Limit: mostRefusals, FieldSelector: fields.Set{
-			"regarding.uid": string(set), "reason": v1beta1.ReasonFailedCreate, "reportingController": "statefulset-controller",
-		}.String()})
+		selector := fields.Set{"regarding.uid": string(set), "reason": v1beta1.ReasonFailedCreate, "reportingController": "statefulset-controller"}
+		options := metav1.ListOptions{Limit: mostRefusals, FieldSelector: selector.String()}
+		found, err := core.EventsV1().Events(namespace).List(ctx, options) //nolint:forbidigo // No informer has events.
 		if err != nil {
 			return "", err
 		}

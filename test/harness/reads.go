@@ -195,11 +195,12 @@ func (r *reads) judgeRefusals(e *audit.Event) string {
 	if err != nil {
 		return err.Error()
 	}
-	selector, last := uri.Query().Get("fieldSelector"), time.Time{}
+	selector := uri.Query().Get("fieldSelector")
 	if !strings.HasPrefix(selector, "reason=FailedCreate,regarding.uid=") || uri.Query().Get("limit") != "100" || e.Namespace == "" {
 		return "a list of more events than those about one StatefulSet"
 	}
-	last, r.refusals[selector] = r.refusals[selector], e.Received
+	last := r.refusals[selector]
+	r.refusals[selector] = e.Received
 	if e.Received.Sub(last) >= refusalsGap*9/10 {
 		return ""
 	}
