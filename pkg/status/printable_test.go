@@ -17,7 +17,7 @@ import (
 // What users write stands in messages. It cannot steer the terminal of the one who reads them, or forge a line.
 func TestMessagesArePrintable(t *testing.T) {
 	const hostile = "it is \x1b]0;owned\x07\nReady True\u202e"
-	const want = `it is \x1b]0;owned\x07\nReady True\u202e`
+	const want = `it is \x1b]0;owned\a\nReady True\u202e`
 	o := status.Observation{Server: server(), Invalid: []status.Finding{invalid(v1beta1.ConditionPodTemplateValid, hostile)}}
 	got := status.Compute(o, time.Unix(0, 0))
 	if condition := meta.FindStatusCondition(got.Conditions, v1beta1.ConditionPodTemplateValid); condition.Message != want {
