@@ -288,3 +288,21 @@ func TestWhatWasTakenIsInPlaceForAReturnFromARefusal(t *testing.T) {
 		})
 	}
 }
+
+// The event that an object has left what a watch selects has the content from before, with the version of the change. It is not what the
+// object is now.
+func TestAnObjectThatLeavesAWatchIsNotTakenForTheEarlierOne(t *testing.T) {
+	c := known(t)
+	earlier := c.live()
+	c.behind(func(d *deployment) {
+		d.Spec.Template.Spec.Containers[0].Image = "theirs"
+		d.Generation++
+	})
+	c.keep()
+	earlier.ResourceVersion, earlier.Generation = c.live().ResourceVersion, c.live().Generation-1
+	c.applier.Reduce(webRef, earlier, nil, c.writer)
+	c.settled(c.pass(web("a:1"), nil), apply.ActionApplied)
+	if image := c.stored.Spec.Template.Spec.Containers[0].Image; image != "a:1" {
+		t.Errorf("the image is %s", image)
+	}
+}

@@ -162,7 +162,8 @@ func (w *writer[L, A]) read(ctx context.Context, a *attempt[L, A]) error {
 	}
 	known := a.State.Object
 	if a.disputed {
-		if live, ok := a.requests.kept(a.Object, known).(L); ok {
+		// Of an object that leaves what a watch selects, the last event has the content from before, with the version of the change.
+		if live, ok := a.requests.kept(a.Object, known).(L); ok && ownership.EntriesHash(live, "") == a.State.entriesHash {
 			a.live, a.whole, a.out.Live = live, true, live
 			return nil
 		}
