@@ -349,9 +349,6 @@ func (x *executor) keep(ref apply.ObjectRef, now *observed.Child) {
 		delete(state.unlabelled, ref)
 		return
 	}
-	if !x.caches.Holds(ref) { // A cache that holds it will show that it is gone.
-		x.applier.WriteTracker().Seen(ref, now.Object.GetResourceVersion())
-	}
 	known := state.unlabelled.note(ref)
 	known.object, known.absent = now, false
 	x.wakeIn(known.wait.Next(x.config.Clock.Now(), unlabelledBounds))

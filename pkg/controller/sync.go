@@ -20,7 +20,7 @@ func (c *process) sync(ctx context.Context, key cache.ObjectName) retry {
 	// Nothing is read before this: the caches may catch up at any moment, and what was read earlier does not.
 	state := c.states.get(key)
 	places := state.places(key)
-	if !c.caughtUp(key, places) {
+	if !c.caughtUp(key, state, places) {
 		klog.FromContext(ctx).V(4).Info("Waiting for the cache to show our own last write")
 		traceEnd(ctx, OutcomeWaiting)
 		return retryCatchUp
