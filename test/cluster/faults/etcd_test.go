@@ -122,8 +122,8 @@ func TestDelaysAreShown(t *testing.T) {
 	server := s.AwaitStatus(t, "held", told,
 		harness.Expectation{Condition: v1beta1.ConditionReady, Status: metav1.ConditionFalse, Reason: "Retrying"},
 		harness.Expectation{Condition: v1beta1.ConditionReconciling, Status: metav1.ConditionTrue, Reason: "Retrying"})
-	if server.Status.Phase != v1beta1.PhaseReady {
-		t.Errorf("the phase is %s, and it serves", server.Status.Phase)
+	if status := server.Status; status.Phase != v1beta1.PhasePending || status.URL == "" {
+		t.Errorf("the phase is %s and the URL %q, and it serves while a write is retried", status.Phase, status.URL)
 	}
 	s.AwaitOneWarning(t, "held", told)
 	// Waits that did not grow would show by then: four of seven requests would come before they are due.

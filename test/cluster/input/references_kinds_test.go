@@ -95,6 +95,7 @@ func TestKindInstalledLater(t *testing.T) {
 	for _, name := range []string{"filtered", web} {
 		s.Edit(t, name, filtered)
 		s.AwaitStatus(t, name, notReady, tools(metav1.ConditionFalse, v1beta1.ReasonToolConfigRefNotFound, "does not exist in the namespace"))
+		s.AwaitServer(t, name, "is Failed", isFailed)
 	}
 	s.AwaitOperatorRest(t)
 	s.Quiet(t, s.Mark(t), idle)

@@ -60,7 +60,9 @@ func TestZeroValues(t *testing.T) {
 	s.AwaitSettled(t, name)
 	// The pods of this template never become ready, and without a ready one no proxy is made.
 	s.Edit(t, name, harness.PodTemplate(string(template)))
-	s.AwaitStatus(t, name, harness.Fine[2:]...)
+	// The API server refuses the pods, which the status tells some seconds later.
+	refused := harness.Expectation{Condition: v1beta1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonFailedCreate}
+	s.AwaitStatus(t, name, append(slices.Clone(harness.Fine[2:]), refused)...)
 	s.AwaitRest(t)
 	objects := s.MustObjectsOf(t, name)
 	for _, component := range harness.ComponentsOf(server) {
