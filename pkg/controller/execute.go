@@ -233,8 +233,7 @@ func (x *executor) readReference(seen apply.Reference) (current bool) {
 
 // podRefusal reads why the API server has last refused to create a pod of the StatefulSet, since a time; "" for no refusal.
 func (x *executor) podRefusal(since time.Time) (reason string, known bool) {
-	set := x.pass.StatefulSet()
-	reason, err := x.clients.PodRefusal(x.ctx, set.Namespace, set.UID, since)
+	reason, err := x.clients.PodRefusal(x.ctx, x.pass.Key.Namespace, x.pass.StatefulSet().UID, since)
 	if err != nil {
 		klog.FromContext(x.ctx).Info("Cannot read why a pod is not created", "err", err)
 	}
@@ -348,6 +347,9 @@ func (x *executor) keep(ref apply.ObjectRef, now *observed.Child) {
 	if observed.IsShown(ref, now) {
 		delete(state.unlabelled, ref)
 		return
+	}
+	if !x.caches.Holds(ref) { // A cache that holds it will show that it is gone.
+		x.applier.WriteTracker().Seen(ref, now.Object.GetResourceVersion())
 	}
 	known := state.unlabelled.note(ref)
 	known.object, known.absent = now, false

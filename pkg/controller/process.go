@@ -55,11 +55,11 @@ func (c *process) forgetChildren(server cache.ObjectName, forget func(ref apply.
 	}
 }
 
-// caughtUp reports whether the caches show every write of ours to the MCPServer and its children, deletions included. Of an object that has
-// left the caches, and that no informer shows any more, the last answer is kept; what is written to it since, no event tells.
+// caughtUp reports whether the caches show every write of ours, deletions included; what no informer shows any more, the last answer does.
 func (c *process) caughtUp(key cache.ObjectName, state *serverState, places []apply.ObjectRef) bool {
 	shows := func(ref apply.ObjectRef) bool {
-		return state.unlabelled.get(ref) != nil && !c.caches.Holds(ref) || c.applier.WriteTracker().Seen(ref, c.caches.Version(ref))
+		known, written := state.unlabelled.get(ref), c.applier.WriteTracker()
+		return known != nil && !c.caches.Holds(ref) && written.Seen(ref, known.Object.GetResourceVersion()) || written.Seen(ref, c.caches.Version(ref))
 	}
 	deleted := func(ref apply.ObjectRef) bool {
 		object, err := meta.Accessor(c.caches.Item(ref)) // fails for what is not there
