@@ -54,12 +54,12 @@ func buildRenamed(t *testing.T) (binary string) {
 		return part[1] + `"` + part[2] + suffix + `"`
 	})
 	const none = "var former = map[string][]string{}"
-	table := strings.Replace(read("former.go"), none, "var former = map[string][]string{"+former.String()+"}", 1)
+	table := strings.Replace(read("renamed.go"), none, "var former = map[string][]string{"+former.String()+"}", 1)
 	if former.Len() == 0 || !strings.Contains(table, suffix) {
 		t.Fatalf("nothing was renamed: %s", former.String())
 	}
 	replaced := map[string]string{}
-	for name, text := range map[string]string{"managers.go": names, "former.go": table} {
+	for name, text := range map[string]string{"managers.go": names, "renamed.go": table} {
 		file := filepath.Join(dir, name)
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
