@@ -86,7 +86,9 @@ func (c *checker) serverRequirements(in *Input) {
 // within checks that every value is one of those that are allowed; otherwise what says why not, and what to do.
 func (c *checker) within(field string, values, allowed []string, what string) {
 	for _, value := range values {
-		c.refuseWhere(!slices.Contains(allowed, value), field, "names %s, %s", quote(value), what)
+		if !slices.Contains(allowed, value) {
+			c.refuse(field, "names %s, %s", quote(value), what)
+		}
 	}
 }
 

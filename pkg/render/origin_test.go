@@ -13,8 +13,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
-// TestTheOriginOfAFieldIsAFieldOfMCPServers: what a user is told to set exists, and nothing is told where there is no such field.
-func TestTheOriginOfAFieldIsAFieldOfMCPServers(t *testing.T) {
+// TestOriginReturnsAFieldThatMCPServersHave checks that Origin names an existing field of an MCPServer, or none.
+func TestOriginReturnsAFieldThatMCPServersHave(t *testing.T) {
 	for _, test := range []struct {
 		child      *inventory.Child
 		path, want string
@@ -47,7 +47,7 @@ func TestTheOriginOfAFieldIsAFieldOfMCPServers(t *testing.T) {
 		}
 	}
 	if got := render.Origin("pay", inventory.Proxy.Kind, "web", ".spec.replicas"); got != "" {
-		t.Errorf("a field of somebody else's object comes from %s", got)
+		t.Errorf("a field of another MCPServer's child comes from %s", got)
 	}
 }
 
