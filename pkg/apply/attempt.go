@@ -54,11 +54,11 @@ func (a *attempt[L, A]) object() uint64 { return identify(a.out.Live.GetUID()) }
 
 // refusedNow returns what is remembered of the attempt if it is refused now.
 func (w *writer[L, A]) refusedNow(a *attempt[L, A]) entry {
-	now := entry{intent: a.intent, undone: a.last.undone, refused: &refusalEntry{
+	now := entry{intent: a.intent, undone: cmp.Or(a.undone, a.last.undone), refused: &refusalEntry{
 		err: a.out.Err, asked: requestFlags{inherit: a.Inherit != nil, take: a.Take != nil, confirm: a.Confirm, unrecorded: a.unrecorded != nil},
 	}}
 	if ClassOf(a.out.Err) == ClassAltered { // It was made.
-		now.undone = cmp.Or(a.undone, a.last.undone, madeOnce)
+		now.undone = cmp.Or(now.undone, madeOnce).because(true)
 	}
 	if live := a.out.Live; live != nil {
 		now.object, now.refused.version = a.object(), live.GetResourceVersion()
@@ -118,8 +118,8 @@ func (w *writer[L, A]) begin(requests *requestCache, key string, req Request) (a
 	last := requests.recall(key, req.Object)
 	if last.intent == a.intent {
 		a.last = last
-	} else {
-		a.last.undone = last.undone // Another intent does not end what others do.
+	} else if a.last.undone = last.undone; a.out.Live != nil { // Another intent does not end what others do.
+		a.last.undone = last.undone.because(false)
 	}
 	a.disputed = a.out.Live != nil && last.isDisputed(a.object(), w.entryHash(a))
 	w.noteUnrecorded(a)

@@ -181,20 +181,39 @@ type undoneWait struct {
 // replace: seven times in ten minutes.
 var usualWait, podsWait = undoneWait{6, 2 * time.Second}, undoneWait{3, time.Minute}
 
+// undone counts how often a write was made again, and says when that was last. made is set once the write that is asked for has been made:
+// nobody has undone one that was refused, be it that of an edit or of an object that is gone.
+type undone struct {
+	times int
+	last  time.Time
+	made  bool
+}
+
+// because returns the same count for a write that was made, or was not yet; nil for none.
+func (u *undone) because(made bool) *undone {
+	if u == nil || u.made == made {
+		return u
+	}
+	return &undone{u.times, u.last, made}
+}
+
+// madeOnce is for a write that nobody has undone.
+var madeOnce = &undone{made: true}
+
 // left returns how long it is before the write may be made again, and what is remembered if it is made again. What was undone long ago does
 // not count.
 func (u *undone) left(waits undoneWait, now time.Time) (left time.Duration, next *undone) {
 	if u == nil {
-		return 0, &undone{1, now}
+		return 0, &undone{times: 1, last: now}
 	}
 	wait := time.Duration(0)
 	if over := u.times - waits.atOnce; over >= 0 {
 		wait = min(waits.first<<min(over, 10), LongestWait)
 	}
 	if now.After(u.last.Add(wait + LongestWait)) {
-		return 0, &undone{1, now}
+		return 0, &undone{times: 1, last: now}
 	}
-	return max(0, u.last.Add(wait).Sub(now)), &undone{u.times + 1, now}
+	return max(0, u.last.Add(wait).Sub(now)), &undone{times: u.times + 1, last: now}
 }
 
 // shortestWait is the first wait where the reason of a refusal may be over in a moment.

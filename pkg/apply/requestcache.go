@@ -71,15 +71,6 @@ type entry struct {
 	undone *undone
 }
 
-// undone counts how often a write was made again, and says when that was last.
-type undone struct {
-	times int
-	last  time.Time
-}
-
-// madeOnce is for a write that nobody has undone.
-var madeOnce = &undone{}
-
 // refusalEntry is a refusal that is remembered, and how long it stands.
 type refusalEntry struct {
 	err error
@@ -321,14 +312,14 @@ func (a *Applier) ReviewConflict(writer string, ref ObjectRef, state *State) (co
 	return found.ConflictError, known || state == nil
 }
 
-// pace returns a refusal while it is too early to make a write again that other clients keep undoing: the intent is the one that was
-// written last, or the object does not exist; and the request takes nothing, see Writer.take, and asks for nothing else. It counts an
+// pace returns a refusal while it is too early to make a write again that other clients keep undoing: it was made, and the intent is the
+// same, or the object does not exist; and the request takes nothing, see Writer.take, and asks for nothing else. It counts an
 // attempt once. A status is paced by its author, who decides when it is worth a write.
 func (w *writer[L, A]) pace(a *attempt[L, A]) error {
 	if a.undone != nil || w.manager.Subresource != "" || a.Confirm || a.LetGo {
 		return nil
 	}
-	if isNew := a.last.intent != a.intent && a.out.Live != nil; isNew || a.last.undone == nil {
+	if a.last.undone == nil || !a.last.undone.made {
 		return nil
 	}
 	if refused := a.last.refused; refused != nil && ClassOf(refused.err) == ClassAltered && a.last.sees(w.refusedNow(a)) {
@@ -367,7 +358,7 @@ func (w *writer[L, A]) done(a *attempt[L, A]) Outcome {
 
 // remember records that the object is as the intent wants it.
 func (w *writer[L, A]) remember(a *attempt[L, A]) {
-	what := entry{object: a.object(), intent: a.intent, claims: w.entryHash(a), owned: a.digest, undone: cmp.Or(a.undone, a.last.undone, madeOnce)}
+	what := entry{object: a.object(), intent: a.intent, claims: w.entryHash(a), owned: a.digest, undone: cmp.Or(a.undone, a.last.undone, madeOnce).because(true)}
 	if w.target.Keep != nil {
 		what.kept = w.target.Keep(a.want)
 	}

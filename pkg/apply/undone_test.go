@@ -169,6 +169,63 @@ func TestWhatIsNewIsWrittenInTheMidstOfAWar(t *testing.T) {
 	c.settled(c.pass(web("a:2"), nil), apply.ActionApplied)
 }
 
+// An edit that the API server refuses again and again, since another client is faster, is none that others undo; nor is a creation that is
+// refused. When either is accepted at last, the next removal is the first one.
+func TestAWriteThatIsNotAcceptedIsNotUndone(t *testing.T) {
+	for name, test := range map[string]struct {
+		begin    func(c *cached)
+		removals int
+	}{
+		"an edit":    {func(*cached) {}, 3},
+		"a creation": {wars["the object is deleted"], 2}, // The deletion is the first one.
+	} {
+		for _, answer := range []string{"stale-version", "webhook-down", "forbidden"} {
+			t.Run(name+" answered with "+answer, func(t *testing.T) {
+				c := &cached{store: newStore(t, content, func(to *target) { stamped(to); to.RollsPods = true })}
+				c.pass(web("a:1"), nil)
+				c.keep()
+				c.settled(c.pass(web("a:1"), nil), apply.ActionNone)
+				test.begin(c)
+				c.refuse = func(string) error { return answered(t, answer) }
+				for range 8 {
+					if out := c.pass(web("a:2"), nil); out.Action != apply.ActionRefused || apply.ClassOf(out.Err) == apply.ClassUndone {
+						t.Fatalf("%s with error %v", out.Action, out.Err)
+					} else {
+						c.clock.SetTime(c.clock.Now().Add(out.RetryAfter))
+					}
+				}
+				c.refuse = nil
+				if out := c.pass(web("a:2"), nil); out.Err != nil || !out.Wrote() {
+					t.Fatalf("it is accepted: %s with error %v", out.Action, out.Err)
+				}
+				c.keep()
+				for i := range test.removals {
+					wars["a field of the template is removed"](c)
+					c.keep()
+					if i == 1 { // One that is refused in between counts no further.
+						c.refuse = func(string) error { return answered(t, "stale-version") }
+						if out := c.pass(web("a:2"), nil); apply.ClassOf(out.Err) != apply.ClassMoved {
+							t.Fatalf("%s with error %v", out.Action, out.Err)
+						} else {
+							c.clock.SetTime(c.clock.Now().Add(out.RetryAfter))
+						}
+						c.refuse = nil
+					}
+					if out := c.pass(web("a:2"), nil); out.Err != nil || !out.Wrote() {
+						t.Fatalf("after removal %d: %s with error %v", i+1, out.Action, out.Err)
+					}
+					c.keep()
+				}
+				wars["a field of the template is removed"](c)
+				c.keep()
+				if out := c.pass(web("a:2"), nil); apply.ClassOf(out.Err) != apply.ClassUndone {
+					t.Errorf("after one more removal: %s with error %v", out.Action, out.Err)
+				}
+			})
+		}
+	}
+}
+
 // warring is a controller that waits before it restores the label app of its object. right is the object as it wants it.
 func warring(t *testing.T, complete func(*apply.Request)) (c *cached, right *deployment) {
 	t.Helper()
