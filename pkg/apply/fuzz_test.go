@@ -60,20 +60,20 @@ func FuzzReferencesOfObject(f *testing.F) {
 		if !ok {
 			t.Skip("these are no references")
 		}
-		if itself := telling(referencesAnnotation, text); ours.Behind(itself, referencesAnnotation) || len(ours.Ahead(itself, referencesAnnotation)) > 0 {
+		if itself := telling(referencesAnnotation, text); len(ours.Since(itself, referencesAnnotation)) > 0 || len(ours.Ahead(itself, referencesAnnotation)) > 0 {
 			t.Errorf("%q is newer than itself", text)
 		}
 		live := telling(referencesAnnotation, other)
 		ahead := ours.Ahead(live, referencesAnnotation)
 		written, ok := apply.ParseReferences(other)
 		if !ok {
-			if len(ahead) > 0 || ours.Behind(live, referencesAnnotation) {
+			if len(ahead) > 0 || len(ours.Since(live, referencesAnnotation)) > 0 {
 				t.Errorf("%q cannot be read, and is compared", other)
 			}
 			return
 		}
 		back := telling(referencesAnnotation, text)
-		if written.Behind(back, referencesAnnotation) != (len(ahead) > 0) || ours.Behind(live, referencesAnnotation) != (len(written.Ahead(back, referencesAnnotation)) > 0) {
+		if (len(written.Since(back, referencesAnnotation)) > 0) != (len(ahead) > 0) || (len(ours.Since(live, referencesAnnotation)) > 0) != (len(written.Ahead(back, referencesAnnotation)) > 0) {
 			t.Errorf("%q and %q disagree on which is newer", text, other)
 		}
 		for _, name := range written.Ahead(back, referencesAnnotation) {

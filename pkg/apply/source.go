@@ -168,13 +168,28 @@ func (r References) outdatedBy(others References) (found []outdatedReference) {
 	return found
 }
 
-// Behind is NewerThan for the references in an object's annotation.
-func (r References) Behind(live metav1.Object, annotation string) bool {
-	return r.NewerThan(recorded(live, annotation))
+// Since is Newer for the references in an object's annotation.
+func (r References) Since(live metav1.Object, annotation string) References {
+	return r.Newer(recorded(live, annotation))
 }
 
-// NewerThan reports whether one of the references has a newer state than it has among others.
-func (r References) NewerThan(others References) bool { return len(others.outdatedBy(r)) > 0 }
+// Newer returns the references that have a newer state than among others; nil for none.
+func (r References) Newer(than References) (newer References) {
+	for _, u := range than.outdatedBy(r) {
+		newer = append(newer, u.newer)
+	}
+	return newer
+}
+
+// Latest returns the reference of the latest state, in the order of resourceVersions; one without a name where there is none.
+func (r References) Latest() (latest Reference) {
+	for _, reference := range r {
+		if order, err := resourceversion.CompareResourceVersion(reference.ResourceVersion, latest.ResourceVersion); err != nil || order > 0 {
+			latest = reference
+		}
+	}
+	return latest
+}
 
 // Ahead returns the names of the references for which the object's annotation has a newer state: a later generation of
 // the same object, or a later resourceVersion if the object has no generation or is another one. Nil for none.

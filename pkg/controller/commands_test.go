@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/internal/shelltest"
@@ -113,7 +114,7 @@ func TestPrintedCommandsTakeNothingForAProgram(t *testing.T) {
 			v1beta1.AnnotationYield: before, v1beta1.AnnotationTake: asked, v1beta1.AnnotationTakeRecord: carriedOut(asked),
 		}
 		v := viewOf(server)
-		v.Key = keyIn("-n"+text, "web")
+		v.Key = cache.NewObjectName("-n"+text, "web")
 		object := observed.ServerRef(v.Key).String()
 		message := printable.Text(describe(v, contestedWeb(field)))
 		take := between(t, message, "Take ownership: ", ". Leave it: ")
@@ -132,7 +133,7 @@ func TestPrintedCommandsTakeNothingForAProgram(t *testing.T) {
 
 // A server that ToolHive has made is told how to hand it over.
 func TestPrintedApprovalTakesNothingForAProgram(t *testing.T) {
-	v := &observed.Snapshot{Key: keyIn("-n $(touch pwned)", "web")}
+	v := &observed.Snapshot{Key: cache.NewObjectName("-n $(touch pwned)", "web")}
 	want := [][]string{{"annotate", "-n", v.Key.Namespace, observed.ServerRef(v.Key).String(), "--overwrite", "freehold.dev/takeover=approved"}}
 	if diff := cmp.Diff(want, shelltest.Calls(t, approval(v.Key))); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", approval(v.Key), diff)
@@ -175,7 +176,7 @@ func TestMessageWithLongNamesIsWhole(t *testing.T) {
 	server := newServer("web")
 	server.Annotations = map[string]string{v1beta1.AnnotationYield: strings.Repeat(".spec.paused ", 1200)}
 	v := viewOf(server)
-	v.Key = keyIn(long[:63], long)
+	v.Key = cache.NewObjectName(long[:63], long)
 	conflict := contestedWeb(`.spec.template.spec.containers[name="mcp"].env[name="` + hostile + `"].value`)
 	conflict.Object.Name, conflict.Fields[0].Owners = long, []ownership.Owner{{Manager: long[:128], Subresource: "scale"}}
 	message := printable.Text(describe(v, conflict))

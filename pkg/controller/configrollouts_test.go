@@ -89,12 +89,12 @@ func TestAChangeOfTheEnvironmentReplacesTheProxyInItsTurn(t *testing.T) {
 		if got := o.took(); !slices.Contains(got, "apply Deployment/web freehold-proxy") || slices.Contains(got, "apply ConfigMap/web-runconfig freehold-runconfig") {
 			t.Errorf("writes %v", got)
 		}
-		if !o.configRollouts.holds(cache.NewObjectName("shop", "web")) {
+		if !o.configRollouts.Holds(cache.NewObjectName("shop", "web")) {
 			t.Error("the rollout has no slot")
 		}
 		proxyReady(o.apiServer, "web")
 		o.rest()
-		if o.configRollouts.holds(cache.NewObjectName("shop", "web")) {
+		if o.configRollouts.Holds(cache.NewObjectName("shop", "web")) {
 			t.Error("the rollout is over and has a slot")
 		}
 	})
@@ -271,8 +271,8 @@ func TestARolloutThatTakesLongKeepsItsTurn(t *testing.T) {
 		}
 		rolling := names[(slices.Index(names, waiting[0])+1)%len(names)]
 		for updated := range int32(3) {
-			if !o.configRollouts.holds(key(rolling)) || !slices.Equal(o.waitingForTurn(names...), waiting) {
-				t.Fatalf("with %d pods replaced %s has its turn: %t, and %v wait", updated, rolling, o.configRollouts.holds(key(rolling)), o.waitingForTurn(names...))
+			if !o.configRollouts.Holds(key(rolling)) || !slices.Equal(o.waitingForTurn(names...), waiting) {
+				t.Fatalf("with %d pods replaced %s has its turn: %t, and %v wait", updated, rolling, o.configRollouts.Holds(key(rolling)), o.waitingForTurn(names...))
 			}
 			<-time.After(6 * time.Minute)
 			replaced(rolling, updated+1)

@@ -24,6 +24,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/priorityqueue"
+	"github.com/freehold-dev/freehold/pkg/turns"
 )
 
 const (
@@ -63,8 +64,8 @@ func New(config Config) (*Controller, error) {
 		syncBackoff: priorityqueue.NewBackoff[cache.ObjectName](config.Clock, minBackoff, maxBackoff),
 	}
 	c.queue = priorityqueue.New[cache.ObjectName](queueServers, int(levels), config.Clock)
-	c.takeovers = newTurnLimiter(config.TakeoversAtOnce, config.Clock, c.queue.Add)
-	c.configRollouts = newTurnLimiter(config.ConfigRolloutsAtOnce, config.Clock, c.queue.Add)
+	c.takeovers = turns.New(config.TakeoversAtOnce, config.Clock, c.queue.Add)
+	c.configRollouts = turns.New(config.ConfigRolloutsAtOnce, config.Clock, c.queue.Add)
 	c.configMaps = observed.NewReferencedConfigMaps(config.Core, c.caches.Scope, c.queue.Add)
 	c.configurations, err = configcontroller.New(configcontroller.Config{
 		Mode: config.Configs, Caches: caches, Applier: applier, Writers: clients.Clients, Registry: registry,
@@ -73,7 +74,7 @@ func New(config Config) (*Controller, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.memories = []func(server cache.ObjectName){c.configMaps.Release, c.takeovers.release, c.configRollouts.release, c.forgetRequests, c.states.drop}
+	c.memories = []func(server cache.ObjectName){c.configMaps.Release, c.takeovers.Release, c.configRollouts.Release, c.forgetRequests, c.states.drop}
 	if err := c.addHandlers(); err != nil {
 		return nil, err
 	}
@@ -108,7 +109,7 @@ func WatchedKinds() []string {
 }
 
 // Takeovers returns how many MCPServers of ToolHive are being taken over, wait for that, or make no progress.
-func (c *Controller) Takeovers() Takeovers { return c.takeovers.count() }
+func (c *Controller) Takeovers() turns.Counts { return c.takeovers.Count() }
 
 // OnDeleteBackends returns the StatefulSets of MCPServers whose pods Kubernetes does not replace by itself.
 func (c *Controller) OnDeleteBackends() []types.NamespacedName { return c.states.onDeleteSets() }
@@ -216,8 +217,8 @@ func (c *Controller) next(ctx, watching context.Context) bool {
 		again = c.sync(ctx, key)
 		return nil
 	}) != nil {
-		c.takeovers.release(key) // The passes of others have their turns.
-		c.configRollouts.release(key)
+		c.takeovers.Release(key) // The passes of others have their turns.
+		c.configRollouts.Release(key)
 	}
 	switch again {
 	case retryBackoff:

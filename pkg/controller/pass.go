@@ -16,6 +16,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/status"
+	"github.com/freehold-dev/freehold/pkg/turns"
 	"github.com/freehold-dev/freehold/pkg/workload"
 	"github.com/freehold-dev/freehold/pkg/writers"
 )
@@ -57,7 +58,7 @@ type pass struct {
 	unattempted []apply.ObjectRef
 	// queued says what the proxy waits for, if it waits for its turn to be replaced; queuedAgain is set when its last turn ended with a
 	// refusal.
-	queued      *turnWait
+	queued      *turns.Wait
 	queuedAgain bool
 	// capped are numbers of replicas that were set from outside and do not stay.
 	capped []status.Finding

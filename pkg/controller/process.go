@@ -12,6 +12,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/priorityqueue"
+	"github.com/freehold-dev/freehold/pkg/turns"
 )
 
 // process is what passes over all MCPServers share.
@@ -27,7 +28,7 @@ type process struct {
 	states     serverStates
 	// takeovers and configRollouts limit how many MCPServers are taken over at a time, or rolled out for changes of objects that they
 	// refer to.
-	takeovers, configRollouts *turnLimiter
+	takeovers, configRollouts *turns.Limiter
 	// memories have each what they remember of an MCPServer forgotten.
 	memories []func(server cache.ObjectName)
 }

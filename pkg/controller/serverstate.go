@@ -22,7 +22,7 @@ import (
 // a key; published alone is read by others. It ends as a whole when the MCPServer goes, or another one has its name. It is lost with the
 // process: each field says what that costs.
 //
-// What is remembered of the process, and not of one MCPServer, stays apart: the turns of takeovers and rollouts (turnLimiter), the requests
+// What is remembered of the process, and not of one MCPServer, stays apart: the turns of takeovers and rollouts (turns.Limiter), the requests
 // and what came of them (apply.Applier), the watches of ConfigMaps that MCPServers refer to (configMaps), and the waits of the queue.
 type serverState struct {
 	// uid of the MCPServer; empty until a pass has seen it.

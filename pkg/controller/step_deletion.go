@@ -25,8 +25,8 @@ import (
 
 // end finalizes an MCPServer, and records an event about what keeps the finalizer: nothing else reports that, as the status stays as it was.
 func end(p *pass, do *executor) {
-	do.takeovers.release(p.Key) // Another finalizer may keep the MCPServer for long.
-	do.configRollouts.release(p.Key)
+	do.takeovers.Release(p.Key) // Another finalizer may keep the MCPServer for long.
+	do.configRollouts.Release(p.Key)
 	p.state.published.Store(nil)
 	do.forgetConflicts()
 	finalize(p, do)

@@ -9,14 +9,17 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/status"
+	"github.com/freehold-dev/freehold/pkg/turns"
 	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
@@ -28,32 +31,47 @@ func resumeConfigRollouts(c *process, s *observed.Scope) {
 			continue
 		}
 		found := c.caches.Child(inventory.Proxy.Ref(name.Namespace, name.Name))
-		if found == nil || found.Object.GetAnnotations()[v1beta1.AnnotationReferences] == "" {
+		if found == nil {
 			continue
 		}
-		if deployment, ok := found.Object.(*workload.Deployment); ok && isReplaced(deployment, nil, c.config.Clock.Now()) {
-			c.configRollouts.hold(name, turnProgress{generation: -1})
+		// It is rolled out for what it refers to, or for another reason.
+		references, ok := apply.ParseReferences(found.Object.GetAnnotations()[v1beta1.AnnotationReferences])
+		if deployment, is := found.Object.(*workload.Deployment); ok && is && isReplaced(deployment, nil, c.config.Clock.Now()) {
+			c.configRollouts.Hold(name, queueOf(name, references.Latest()), turns.Progress{Generation: -1})
 		}
 	}
 }
 
+// queueOf returns the queue for a change of an object.
+func queueOf(server cache.ObjectName, changed apply.Reference) turns.Queue {
+	return turns.Queue{Namespace: server.Namespace, Object: changed.Name}
+}
+
 // awaitTurn holds back the proxy, and the RunConfig that it is to read, until the MCPServer's turn comes, where they change because of
-// an object that many MCPServers may refer to.
+// an object that many MCPServers may refer to. Where no proxy serves, or proxies are being replaced anyway, there is nothing to lose.
 func awaitTurn(p *pass, do *executor) {
 	result := p.result
 	template := proxyTemplate(result)
-	if !p.takeover.isIdle() || !rollsForReference(p, do, template) {
+	if !p.takeover.isIdle() {
+		return
+	}
+	changed := changedReferences(p, do, template)
+	if len(changed) == 0 || isReplaced(p.Deployment(), p.ProxyPods(), p.Now) {
 		return
 	}
 	stands, refusal := proxyRefusal(p, do, template)
 	if stands {
 		return // No request is sent, so nothing is replaced, and others need not wait for this MCPServer.
 	}
-	turn, acquired := do.configRollouts.acquire(p.Key)
+	queues := make([]turns.Queue, 0, len(changed))
+	for _, reference := range changed {
+		queues = append(queues, queueOf(p.Key, reference))
+	}
+	wait, acquired := do.configRollouts.Acquire(p.Key, queues...)
 	if acquired {
 		return
 	}
-	p.queued, p.queuedAgain = &turn, refusal != nil
+	p.queued, p.queuedAgain = &wait, refusal != nil
 	result.Intents = slices.DeleteFunc(result.Intents, render.Intent.IsOfProxy)
 	do.holdBack(p.DeploymentRef())
 	if refusal != nil {
@@ -61,22 +79,24 @@ func awaitTurn(p *pass, do *executor) {
 	}
 }
 
-// rollsForReference reports whether a proxy that runs is to be replaced, and something that it was made from has changed since.
-func rollsForReference(p *pass, do *executor, template *render.Intent) bool {
+// changedReferences returns the objects that a proxy which runs was made from and that have changed since, if it is to be replaced for that.
+func changedReferences(p *pass, do *executor, template *render.Intent) apply.References {
 	deployment := p.Deployment()
 	if deployment == nil || template == nil || len(p.references) == 0 {
-		return false
+		return nil
 	}
+	changed := p.references.Since(deployment, v1beta1.AnnotationReferences)
 	switch {
-	case !p.references.Behind(deployment, v1beta1.AnnotationReferences):
+	case len(changed) == 0:
 		p.state.withoutEffect = nil
-		return false
 	case keepsTemplate(p, do, deployment, template):
 		p.state.withoutEffect = p.references
-		return false
+		return nil
+	case p.state.withoutEffect != nil:
+		// A difference that no newer reference causes is a change by the author, and waits for no turn.
+		return p.references.Newer(p.state.withoutEffect)
 	}
-	// A difference that no newer reference causes is a change by the author, and waits for no turn.
-	return p.state.withoutEffect == nil || p.references.NewerThan(p.state.withoutEffect)
+	return changed
 }
 
 // keepsTemplate reports whether a proxy stays as it is.
@@ -123,12 +143,12 @@ func leaveTurn(p *pass, do *executor) {
 	}
 	deployment := p.Deployment()
 	switch {
-	case deployment == nil, !do.configRollouts.holds(p.Key): // Without a slot the MCPServer may wait for a turn that it needs no more.
+	case deployment == nil, !do.configRollouts.Holds(p.Key): // Without a slot the MCPServer may wait for a turn that it needs no more.
 	case isReplaced(deployment, p.ProxyPods(), p.Now), p.unwritten.Has(p.DeploymentRef()) && !slices.ContainsFunc(p.refused, endures):
-		do.wakeIn(do.configRollouts.hold(p.Key, turnProgress{generation: p.Server.Generation, outdated: outdatedProxies(deployment)}))
+		do.wakeIn(do.configRollouts.Hold(p.Key, turns.Queue{}, turns.Progress{Generation: p.Server.Generation, Outdated: outdatedProxies(deployment)}))
 		return
 	}
-	do.configRollouts.release(p.Key)
+	do.configRollouts.Release(p.Key)
 }
 
 // isReplaced reports whether the pods of a Deployment are being replaced, or are to become ready. Where it is to have none there is
@@ -156,8 +176,8 @@ func tellTurn(p *pass, o *status.Observation) {
 	}
 	o.Delays = append(o.Delays, status.Finding{
 		Condition: v1beta1.ConditionApplied, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonWaitingForTurn,
-		Message: fmt.Sprintf("An object that this MCPServer refers to has changed. Its proxy is replaced when its turn comes: at most %d "+
-			"MCPServers of a namespace are at a time (--config-rollouts-at-once). %s", p.queued.limit, enforced(p.Snapshot)),
+		Message: fmt.Sprintf("%s has changed. The proxy is replaced when its turn comes: at most %d MCPServers of a namespace are at a time for a "+
+			"change of one object (--config-rollouts-at-once). %s %s", p.queued.Object, p.queued.Limit, p.queued, enforced(p.Snapshot)),
 	})
 	o.Unwritten = true
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/configcontroller"
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/inventory"
+	"github.com/freehold-dev/freehold/pkg/turns"
 )
 
 // panics are those that were handled during a test, by their times.
@@ -113,14 +114,14 @@ func TestPassThatPanicsLeavesItsTurn(t *testing.T) {
 	var lifted atomic.Bool
 	operate(t, nil, panicking(inventory.Backend.Ref("shop", "bad"), &lifted), func(t *testing.T, o *operating) {
 		key := cache.NewObjectName("shop", "bad")
-		for _, turns := range []*turnLimiter{o.takeovers, o.configRollouts} {
-			if _, acquired := turns.acquire(key); !acquired {
+		for _, limiter := range []*turns.Limiter{o.takeovers, o.configRollouts} {
+			if _, acquired := limiter.Acquire(key, turns.Queue{Namespace: key.Namespace}); !acquired {
 				t.Fatal("there is no turn")
 			}
 		}
 		o.add(newServer("bad"))
 		o.rest()
-		if o.takeovers.holds(key) || o.configRollouts.holds(key) {
+		if o.takeovers.Holds(key) || o.configRollouts.Holds(key) {
 			t.Error("it has its turn still")
 		}
 	})

@@ -27,6 +27,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/takeover"
+	"github.com/freehold-dev/freehold/pkg/turns"
 )
 
 var deployments = schema.GroupResource{Group: "apps", Resource: "deployments"}
@@ -163,7 +164,7 @@ func (s *apiServer) begun(names []string) (begun []string) {
 	return begun
 }
 
-func (o *operating) expectTakeovers(why string, want Takeovers) {
+func (o *operating) expectTakeovers(why string, want turns.Counts) {
 	o.t.Helper()
 	if got := o.Takeovers(); got != want {
 		o.t.Errorf("%s: %+v, want %+v", why, got, want)
@@ -179,7 +180,7 @@ func TestTakeoversMakeRoom(t *testing.T) {
 	objects, names := crew(4)
 	operate(t, objects, atOnce(2), func(t *testing.T, o *operating) {
 		for left := 4; left > 0; left-- {
-			o.expectTakeovers("some are left", Takeovers{Active: min(left, 2), Waiting: max(left-2, 0)})
+			o.expectTakeovers("some are left", turns.Counts{Active: min(left, 2), Waiting: max(left-2, 0)})
 			begun := o.begun(names)
 			if want := min(4-left+2, 4); len(begun) != want {
 				t.Fatalf("%v were begun, want %d", begun, want)
@@ -191,7 +192,7 @@ func TestTakeoversMakeRoom(t *testing.T) {
 				}
 			}
 		}
-		o.expectTakeovers("all are done", Takeovers{})
+		o.expectTakeovers("all are done", turns.Counts{})
 	})
 }
 
@@ -284,8 +285,8 @@ func TestTakeoverOfWhatIsGoneMakesRoom(t *testing.T) {
 		begun := o.begun(names)
 		remove[*v1beta1.MCPServer](o.apiServer, begun[0])
 		o.rest()
-		o.expectTakeovers("one is gone", Takeovers{Active: 1})
-		if _, counts := o.takeovers.queue("shop").active[cache.NewObjectName("shop", begun[0])]; counts {
+		o.expectTakeovers("one is gone", turns.Counts{Active: 1})
+		if o.takeovers.Holds(cache.NewObjectName("shop", begun[0])) {
 			t.Error("the one that is gone still counts")
 		}
 	})

@@ -6,7 +6,6 @@ package controller
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
@@ -21,6 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/shell"
 	"github.com/freehold-dev/freehold/pkg/status"
 	"github.com/freehold-dev/freehold/pkg/takeover"
+	"github.com/freehold-dev/freehold/pkg/turns"
 )
 
 const leftAsItIs = "ToolHive manages this MCPServer, and Freehold leaves it as it is"
@@ -29,9 +29,14 @@ const leftAsItIs = "ToolHive manages this MCPServer, and Freehold leaves it as i
 func resumeTakeovers(c *process, s *observed.Scope) {
 	for name := range observed.NamesIn(s.ServerStore) {
 		if server := c.caches.Server(name); server != nil && takeover.Progress(server) == v1beta1.TakeoverUnderWay {
-			c.takeovers.hold(name, turnProgress{generation: -1})
+			c.takeovers.Hold(name, takeoversOf(name), turns.Progress{Generation: -1})
 		}
 	}
+}
+
+// takeoversOf returns the queue for the takeovers of a namespace.
+func takeoversOf(server cache.ObjectName) turns.Queue {
+	return turns.Queue{Namespace: server.Namespace}
 }
 
 // admission is whether a pass may go on with an MCPServer.
@@ -86,7 +91,7 @@ func askForTurn(v *observed.Snapshot, do *executor) (a admission, reason, messag
 	if err != nil {
 		return leftAlone, v1beta1.ReasonCannotTakeOver, fmt.Sprintf("%s: %v", leftAsItIs, err)
 	}
-	turn, acquired := do.takeovers.acquire(v.Key)
+	wait, acquired := do.takeovers.Acquire(v.Key, takeoversOf(v.Key))
 	if acquired {
 		return takesOver, "", ""
 	}
@@ -94,7 +99,9 @@ func askForTurn(v *observed.Snapshot, do *executor) (a admission, reason, messag
 	if before != nil && before.Reason == v1beta1.ReasonWaiting && before.ObservedGeneration == v.Server.Generation {
 		return queued, "", ""
 	}
-	return queued, v1beta1.ReasonWaiting, leftAsItIs + " until its turn comes. " + turn.String()
+	return queued, v1beta1.ReasonWaiting, fmt.Sprintf("%s until its turn comes. It is one of many in its namespace, and --takeovers-at-once is %d. "+
+		"%s If those do not get on, their condition TakenOver says why: resolve that, or restart the operator with a higher --takeovers-at-once.",
+		leftAsItIs, wait.Limit, wait)
 }
 
 // beginTakeover reports whether the pass may go on, and says why not in the one condition of an MCPServer that is left as it is.
@@ -171,12 +178,12 @@ func (t *takeoverState) useOfSlot(refused []error) slotUse {
 }
 
 // progressOfTakeover returns how far the takeover has come.
-func progressOfTakeover(v *observed.Snapshot) turnProgress {
+func progressOfTakeover(v *observed.Snapshot) turns.Progress {
 	outdated := countToolHivesProxies(v)
 	if set := v.StatefulSet(); set != nil {
 		outdated += rollout.Outdated(set, v.BackendPods())
 	}
-	return turnProgress{generation: v.Server.Generation, untaken: countUntaken(v), outdated: outdated}
+	return turns.Progress{Generation: v.Server.Generation, Untaken: countUntaken(v), Outdated: outdated}
 }
 
 // leaveSlot ends a pass: the MCPServer keeps its slot, or its place among those that wait for one, or it makes room for others. It gives
@@ -184,11 +191,11 @@ func progressOfTakeover(v *observed.Snapshot) turnProgress {
 func leaveSlot(p *pass, do *executor) {
 	switch p.takeover.useOfSlot(p.refused) {
 	case slotReleased:
-		do.takeovers.release(p.Key)
+		do.takeovers.Release(p.Key)
 	case slotSuspended:
-		do.takeovers.suspend(p.Key)
+		do.takeovers.Suspend(p.Key, takeoversOf(p.Key))
 	case slotHeld:
-		do.wakeIn(do.takeovers.hold(p.Key, progressOfTakeover(p.Snapshot)))
+		do.wakeIn(do.takeovers.Hold(p.Key, takeoversOf(p.Key), progressOfTakeover(p.Snapshot)))
 	case slotKept:
 	}
 }
@@ -197,22 +204,4 @@ func leaveSlot(p *pass, do *executor) {
 func approval(key cache.ObjectName) string {
 	return shell.Command("kubectl", "annotate", "-n", key.Namespace, observed.ServerRef(key).String(),
 		"--overwrite", v1beta1.AnnotationTakeover+"="+v1beta1.TakeoverApproved)
-}
-
-// namedHolders is how many MCPServers that hold slots are named.
-const namedHolders = 3
-
-// String says what there is to wait for, and what to do if that takes too long.
-func (t turnWait) String() string {
-	holders := "none under way"
-	if named := t.active[:min(namedHolders, len(t.active))]; len(named) > 0 {
-		holders = strings.Join(named, ", ")
-		if more := len(t.active) - len(named); more > 0 {
-			holders += fmt.Sprintf(" (+%d more)", more)
-		}
-		holders += " under way"
-	}
-	return fmt.Sprintf("It is one of many in its namespace, and --takeovers-at-once is %d. When it began to wait: %s, %d ahead of it "+
-		"in the queue. If those do not get on, their condition TakenOver says why: resolve that, or restart the operator with a "+
-		"higher --takeovers-at-once.", t.limit, holders, t.ahead)
 }

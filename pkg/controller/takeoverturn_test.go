@@ -18,6 +18,7 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/turns"
 )
 
 func makeUnrenderable(server *v1beta1.MCPServer) {
@@ -74,7 +75,7 @@ func TestTakeoverOfWhatIsBeingDeletedMakesRoom(t *testing.T) {
 		if begun := o.begun(others(names, first)); len(begun) != 1 {
 			t.Error("the other one waits")
 		}
-		o.expectTakeovers("one is being deleted", Takeovers{Active: 1})
+		o.expectTakeovers("one is being deleted", turns.Counts{Active: 1})
 	})
 }
 
@@ -91,11 +92,11 @@ func TestTakeoverThatWaitsForALongTimeMakesRoom(t *testing.T) {
 			if begun := o.begun(names); len(begun) != count {
 				t.Fatalf("%v were begun, want %d", begun, count)
 			}
-			o.expectTakeovers("one after the other", Takeovers{Active: 1, Waiting: len(names) - count, Suspended: count - 1})
-			<-time.After(turnPatience)
+			o.expectTakeovers("one after the other", turns.Counts{Active: 1, Waiting: len(names) - count, Suspended: count - 1})
+			<-time.After(turns.Patience)
 			o.rest()
 		}
-		o.expectTakeovers("none gets on", Takeovers{Suspended: len(names)})
+		o.expectTakeovers("none gets on", turns.Counts{Suspended: len(names)})
 		o.took()
 		o.reads()
 		<-time.After(7 * 24 * time.Hour)
@@ -105,7 +106,7 @@ func TestTakeoverThatWaitsForALongTimeMakesRoom(t *testing.T) {
 		backendReady(o.apiServer, names[0])
 		o.addBackendPod(o.server(names[0]), "second")
 		o.rest()
-		o.expectTakeovers("one has got on to its end", Takeovers{Suspended: len(names) - 1})
+		o.expectTakeovers("one has got on to its end", turns.Counts{Suspended: len(names) - 1})
 		o.replaceProxy(names[0])
 		if status, reason, message := o.condition(names[0], v1beta1.ConditionTakenOver); status != metav1.ConditionTrue {
 			t.Errorf("TakenOver is %s because of %s: %s", status, reason, message)
@@ -173,7 +174,7 @@ func TestWaitingForATakeoverIsToldOnce(t *testing.T) {
 		o = start(t, s, configure)
 		defer o.end()
 		o.rest()
-		o.expectTakeovers("after a restart", Takeovers{Active: 1, Waiting: len(waiting)})
+		o.expectTakeovers("after a restart", turns.Counts{Active: 1, Waiting: len(waiting)})
 		if writes := o.took(); len(writes) > 0 {
 			t.Errorf("a restart costs %v", writes)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/turns"
 	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
@@ -275,7 +276,7 @@ func TestTakeoverProgressIsCounted(t *testing.T) {
 	deployment, set := ofToolHive(server, "2")
 	v := sees(server, deployment, set, oldProxyPod("web"), proxyPod("web", nil))
 	v.Pods[set.UID] = []*workload.Pod{workload.PodOf(backendPod(server, "uid"))}
-	if got, want := progressOfTakeover(v), (turnProgress{generation: 1, untaken: 2, outdated: 1}); got != want {
+	if got, want := progressOfTakeover(v), (turns.Progress{Generation: 1, Untaken: 2, Outdated: 1}); got != want {
 		t.Errorf("progress %+v, want %+v", got, want)
 	}
 	if !slices.Equal(toolHiveManagers(v), []string{managers.ToolHiveOperator, managers.ToolHiveRunner}) {

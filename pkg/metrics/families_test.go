@@ -20,6 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/controller"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/rollout"
+	"github.com/freehold-dev/freehold/pkg/turns"
 )
 
 // declared reads the constants of a type out of a source file, so that one which no list names is found.
@@ -124,7 +125,7 @@ func TestFamiliesAreWhatIsTold(t *testing.T) {
 		rollouts:  []controller.Rollout{{Tier: controller.TierProxy, State: rollout.State{Phase: rollout.Stuck, Reason: "NotReady"}}},
 		queues:    []controller.Queue{{Name: "mcpserver"}},
 		failing:   []controller.FailingWatch{{Kind: "Pod", Namespace: "a"}},
-		takeovers: controller.Takeovers{Active: 1}, onDelete: []types.NamespacedName{{Namespace: "a", Name: "b"}},
+		takeovers: turns.Counts{Active: 1}, onDelete: []types.NamespacedName{{Namespace: "a", Name: "b"}},
 	})
 
 	families, err := legacyregistry.DefaultGatherer.Gather()

@@ -28,6 +28,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/controller"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/rollout"
+	"github.com/freehold-dev/freehold/pkg/turns"
 )
 
 // Source is asked when metrics are read, so that nothing is forgotten and what is over is no longer reported.
@@ -35,7 +36,7 @@ type Source interface {
 	// Conflicts returns the standing conflicts with other field managers.
 	Conflicts() []*apply.ConflictError
 	// Takeovers returns how many MCPServers of ToolHive are being taken over, wait for that, or make no progress.
-	Takeovers() controller.Takeovers
+	Takeovers() turns.Counts
 	// OnDeleteBackends returns the StatefulSets whose pods Kubernetes does not replace by itself.
 	OnDeleteBackends() []types.NamespacedName
 	// Configs returns how many objects that MCPServers refer to each operator writes.

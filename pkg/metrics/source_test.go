@@ -15,13 +15,14 @@ import (
 	"github.com/freehold-dev/freehold/pkg/configcontroller"
 	"github.com/freehold-dev/freehold/pkg/controller"
 	"github.com/freehold-dev/freehold/pkg/rollout"
+	"github.com/freehold-dev/freehold/pkg/turns"
 )
 
 // source is a Source whose parts may be left out.
 type source struct {
 	conflicts func() []*apply.ConflictError
 	configs   []configcontroller.ConfigCount
-	takeovers controller.Takeovers
+	takeovers turns.Counts
 	onDelete  []types.NamespacedName
 	queues    []controller.Queue
 	rollouts  []controller.Rollout
@@ -37,7 +38,7 @@ func (s source) Conflicts() []*apply.ConflictError {
 
 func (s source) Configs() []configcontroller.ConfigCount { return s.configs }
 
-func (s source) Takeovers() controller.Takeovers { return s.takeovers }
+func (s source) Takeovers() turns.Counts { return s.takeovers }
 
 func (s source) OnDeleteBackends() []types.NamespacedName { return s.onDelete }
 
@@ -84,7 +85,7 @@ func TestGaugesAskTheController(t *testing.T) {
 	expect("no controller", Takeovers, map[string]float64{})
 	expect("no controller", OnDelete, map[string]float64{})
 
-	SetSource(source{takeovers: controller.Takeovers{Active: 3, Waiting: 7, Suspended: 2}, onDelete: []types.NamespacedName{
+	SetSource(source{takeovers: turns.Counts{Active: 3, Waiting: 7, Suspended: 2}, onDelete: []types.NamespacedName{
 		{Namespace: "a", Name: "x"}, {Namespace: "b", Name: "x"},
 	}})
 	expect("a controller", Takeovers, map[string]float64{"/active": 3, "/suspended": 2, "/waiting": 7})

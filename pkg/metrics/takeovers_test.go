@@ -10,9 +10,9 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/controller"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/turns"
 )
 
 // The gauge tells how many MCPServers are being taken over, and how many wait, when it is read; none is told as 0, and
@@ -45,12 +45,12 @@ func TestTakeoversAreGauged(t *testing.T) {
 	SetSource(nil)
 	expect("without a controller", map[string]float64{})
 
-	now := source{takeovers: controller.Takeovers{Active: 3, Waiting: 7, Suspended: 2}}
+	now := source{takeovers: turns.Counts{Active: 3, Waiting: 7, Suspended: 2}}
 	SetSource(&now)
 	expect("some are under way", map[string]float64{"active": 3, "suspended": 2, "waiting": 7})
-	now.takeovers = controller.Takeovers{Active: 1}
+	now.takeovers = turns.Counts{Active: 1}
 	expect("nobody waits", map[string]float64{"active": 1, "suspended": 0, "waiting": 0})
-	now.takeovers = controller.Takeovers{}
+	now.takeovers = turns.Counts{}
 	expect("all are done", map[string]float64{"active": 0, "suspended": 0, "waiting": 0})
 }
 

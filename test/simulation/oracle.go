@@ -177,7 +177,7 @@ func (o *oracle) checkSource(r *apiserver.Request, obj, old runtime.Object) {
 	from, to := access(old).GetAnnotations(), access(obj).GetAnnotations()
 	had, _ := apply.ParseReferences(from[v1beta1.AnnotationReferences])
 	has, _ := apply.ParseReferences(to[v1beta1.AnnotationReferences])
-	if had.NewerThan(has) {
+	if len(had.Newer(has)) > 0 {
 		o.violated(r, "references %s were replaced by %s", had, has)
 	}
 	before, known := apply.ParseSource(from[v1beta1.AnnotationSource])
