@@ -57,7 +57,7 @@ func TestPatchesOfTheConfigurationChangeNothingElse(t *testing.T) {
 		t.Errorf("variables %v, want %d of them", names, len(variables))
 	}
 
-	container.Args = append(container.Args, "--workers=16")
+	container.Args = append(container.Args, "--workers=32")
 	container.Resources.Limits[corev1.ResourceMemory] = resource.MustParse("441Mi")
 	container.Env, changed.Env = nil, nil
 	if diff := cmp.Diff(want, got); diff != "" {

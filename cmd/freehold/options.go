@@ -103,7 +103,7 @@ func (o *options) addFlags(flags *pflag.FlagSet) {
 		"Work for the MCPServers with these labels alone, such as shard=a or 'shard notin (a,b)'; empty means all. Other operators work "+
 			"for the rest, each with a lease of its own.")
 	o.rendering.AddFlags(flags)
-	flags.IntVar(&o.workers, "workers", o.workers, "Number of concurrent workers; each reconciles one MCPServer at a time.")
+	flags.IntVar(&o.workers, "workers", o.workers, "Number of concurrent workers; each reconciles one MCPServer at a time. At most half of them work for one namespace.")
 	flags.StringVar(&o.takeover, "takeover", o.takeover,
 		"Whether to take over MCPServers that ToolHive created: auto takes over all, manual those with the annotation "+
 			v1beta1.AnnotationTakeover+"="+v1beta1.TakeoverApproved+", off none.")

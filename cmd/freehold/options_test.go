@@ -39,7 +39,7 @@ func defaults() options {
 		rendering: settings.Rendering{
 			RunnerImage: "ghcr.io/stacklok/toolhive/proxyrunner:v0.63.0", RedisSecretKey: "redis-password", RedisTLS: "false", OpenShift: "auto", UsageMetrics: true,
 		},
-		workers: 8, takeover: "auto", takeovers: 3, configRollouts: 10, configs: "auto", resync: 10 * time.Hour, qps: -1, healthAddress: ":8081", metricsAddress: ":8080",
+		workers: 16, takeover: "auto", takeovers: 3, configRollouts: 10, configs: "auto", resync: 10 * time.Hour, qps: -1, healthAddress: ":8081", metricsAddress: ":8080",
 		leaderElect: true, leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second,
 		retryPeriod: 2 * time.Second, tracingSamplingRate: 1_000_000,
 	}

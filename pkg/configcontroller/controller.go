@@ -31,8 +31,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
-// Workers is how many configs are worked on at a time. There are few, and nothing waits for them.
-const Workers = 2
+// Workers is how many configs are worked on at a time, half of them of one namespace. There are few, and nothing waits for them.
+const Workers = 4
 
 // QueueName is the workqueue, as metrics name it.
 const QueueName = "config"
@@ -102,8 +102,11 @@ const (
 // New returns a controller whose handlers are added to the caches, which must not have started.
 func New(config Config) (*Controller, error) {
 	k := &Controller{
-		Config:  config,
-		Queue:   priorityqueue.New[configKey](QueueName, 1, config.Clock),
+		Config: config,
+		Queue: priorityqueue.New(priorityqueue.Config[configKey]{
+			Name: QueueName, Levels: 1, Workers: Workers, Clock: config.Clock,
+			Group: func(key configKey) string { return key.Namespace },
+		}),
 		backoff: priorityqueue.NewBackoff[configKey](config.Clock, minBackoff, maxBackoff),
 		states:  map[configKey]*configState{}, referrers: map[*observed.Scope][]*referrerStore{},
 	}

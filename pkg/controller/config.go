@@ -50,7 +50,7 @@ const (
 )
 
 // DefaultWorkers is the number of MCPServers that are worked on at a time, when Config names none.
-const DefaultWorkers = 8
+const DefaultWorkers = 16
 
 // Config configures a controller.
 type Config struct {
@@ -74,7 +74,7 @@ type Config struct {
 	// Selector selects, by their labels, the MCPServers that this operator works for, where others work for the rest; nil selects all.
 	// With it, ConfigsAuto is ConfigsToolHive: only one operator is to write the objects that the MCPServers of all refer to.
 	Selector labels.Selector
-	// Workers is how many MCPServers are worked on at a time; DefaultWorkers when 0.
+	// Workers is how many MCPServers are worked on at a time, at most half of them of one namespace; DefaultWorkers when 0.
 	Workers int
 	// Resync is how often every MCPServer is looked at without a cause; 0 for never. It costs no requests.
 	Resync time.Duration

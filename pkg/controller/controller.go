@@ -63,7 +63,10 @@ func New(config Config) (*Controller, error) {
 		process:     process{config: config, caches: caches, clients: clients, applier: applier},
 		syncBackoff: priorityqueue.NewBackoff[cache.ObjectName](config.Clock, minBackoff, maxBackoff),
 	}
-	c.queue = priorityqueue.New[cache.ObjectName](queueServers, int(levels), config.Clock)
+	c.queue = priorityqueue.New(priorityqueue.Config[cache.ObjectName]{
+		Name: queueServers, Levels: int(levels), Workers: config.Workers, Clock: config.Clock,
+		Group: func(key cache.ObjectName) string { return key.Namespace },
+	})
 	c.takeovers = turns.New(config.TakeoversAtOnce, config.Clock, c.queue.Add)
 	c.configRollouts = turns.New(config.ConfigRolloutsAtOnce, config.Clock, c.queue.Add)
 	c.configMaps = observed.NewReferencedConfigMaps(config.Core, c.caches.Scope, c.queue.Add)

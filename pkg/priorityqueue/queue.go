@@ -21,20 +21,35 @@ type Level int
 // what the levels before it leave, however much is edited.
 const share = 3
 
-// Queue is a workqueue that hands out its keys by their levels, and those of a level in the order of arrival. Thousands of first passes
-// after a restart would otherwise be in front of an edit. Add puts a key in the least urgent level.
+// Queue is a workqueue that hands out its keys by their levels. Thousands of first passes after a restart would otherwise be in front of an
+// edit. Within a level the groups of the keys take turns, each in the order of arrival, and a group may have one more worker only while
+// it has fewer than are free: however slow the work on its keys is, and however many they are, others find half of the workers that it
+// left to them. Add puts a key in the least urgent level.
 type Queue[K comparable] struct {
 	workqueue.TypedDelayingInterface[K]
 
 	order *order[K]
 }
 
-// New returns a queue of that name in the metrics, with so many levels.
-func New[K comparable](name string, levels int, clock clock.PassiveClock) *Queue[K] {
-	order := newOrder[K](clock, levels)
+// Config is what a queue is made with.
+type Config[K comparable] struct {
+	// Name is that of the queue in metrics.
+	Name string
+	// Levels is how many there are.
+	Levels int
+	// Workers is how many call Get, each again when it has called Done.
+	Workers int
+	// Group returns what the keys are shared out by, such as a namespace.
+	Group func(key K) string
+	Clock clock.PassiveClock
+}
+
+// New returns an empty queue.
+func New[K comparable](config Config[K]) *Queue[K] {
+	order := newOrder(config)
 	return &Queue[K]{order: order, TypedDelayingInterface: workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{
-		Name:  name,
-		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Name: name, Queue: order}),
+		Name:  config.Name,
+		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[K]{Name: config.Name, Queue: order}),
 	})}
 }
 
@@ -47,6 +62,18 @@ func (q *Queue[K]) AddAt(key K, level Level) {
 // Again has a key that is being worked on keep its level when it is added again: that work is to be repeated.
 func (q *Queue[K]) Again(key K) { q.order.again(key) }
 
+// Get returns the next key, once one may be handed out. shutdown reports that the queue is shut down and holds none.
+func (q *Queue[K]) Get() (key K, shutdown bool) {
+	q.order.choose()
+	return q.TypedDelayingInterface.Get()
+}
+
+// ShutDown lets the queue take no more keys.
+func (q *Queue[K]) ShutDown() {
+	q.TypedDelayingInterface.ShutDown()
+	q.order.end()
+}
+
 // Done ends the work on a key.
 func (q *Queue[K]) Done(key K) {
 	q.order.done(key) // Before the queue can hand the key out once more.
@@ -58,37 +85,55 @@ func (q *Queue[K]) OldestWait() time.Duration { return q.order.oldestWait() }
 
 // order is the order in which the workqueue hands out its keys.
 type order[K comparable] struct {
-	clock clock.PassiveClock
+	Config[K]
 
 	mu sync.Mutex
+	// may is where workers wait until a key may be handed out, or the queue is shut down.
+	may      *sync.Cond
+	shutDown bool
 	// expedited are the levels of keys that are added next, where these are urgent; one that is being worked on is added when that is
 	// done.
 	expedited map[K]Level
-	// handedOut are the levels of keys that are being worked on, where these were urgent.
+	// handedOut are the levels of keys that are being worked on, and busy is how many these are of each group.
 	handedOut map[K]Level
-	// waiting has the place in a level of each key that waits, which is a place.
+	busy      map[string]int
+	// waiting has the place of each key that waits, and chosen are those that the next workers get.
 	waiting map[K]*list.Element
-	of      []*list.List
+	chosen  []K
+	of      []level[K]
 	// last is the least urgent level.
 	last Level
 	// inRow is how many keys were handed out from each level, one after the other, while later levels had some.
 	inRow []int
 }
 
-// place is that of a key in a level.
+// level has the lines of the groups whose keys wait in it, in the order of their turns.
+type level[K comparable] struct {
+	lines *list.List // of *line[K]
+	of    map[string]*list.Element
+}
+
+// line has the places of the keys of a group, in the order of their arrival.
+type line[K comparable] struct {
+	group string
+	*list.List
+}
+
+// place is that of a key in a line.
 type place[K comparable] struct {
 	key   K
 	since time.Time
 	level Level
 }
 
-func newOrder[K comparable](clock clock.PassiveClock, levels int) *order[K] {
+func newOrder[K comparable](config Config[K]) *order[K] {
 	o := &order[K]{
-		clock: clock, expedited: map[K]Level{}, handedOut: map[K]Level{}, waiting: map[K]*list.Element{},
-		of: make([]*list.List, levels), last: Level(levels - 1), inRow: make([]int, levels),
+		Config: config, expedited: map[K]Level{}, handedOut: map[K]Level{}, busy: map[string]int{}, waiting: map[K]*list.Element{},
+		of: make([]level[K], config.Levels), last: Level(config.Levels - 1), inRow: make([]int, config.Levels),
 	}
+	o.may = sync.NewCond(&o.mu)
 	for i := range o.of {
-		o.of[i] = list.New()
+		o.of[i] = level[K]{list.New(), map[string]*list.Element{}}
 	}
 	return o
 }
@@ -105,9 +150,9 @@ func (o *order[K]) expedite(key K, to Level) {
 // again is expedite, to the level from which the key was handed out.
 func (o *order[K]) again(key K) {
 	o.mu.Lock()
-	from, urgent := o.handedOut[key] // It stays until the caller, which works on the key, calls done.
+	from, underWay := o.handedOut[key] // It stays until the caller, which works on the key, calls done.
 	o.mu.Unlock()
-	if urgent {
+	if underWay {
 		o.expedite(key, from)
 	}
 }
@@ -115,14 +160,22 @@ func (o *order[K]) again(key K) {
 func (o *order[K]) done(key K) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if _, underWay := o.handedOut[key]; !underWay {
+		return
+	}
 	delete(o.handedOut, key)
+	group := o.Group(key)
+	if o.busy[group]--; o.busy[group] == 0 {
+		delete(o.busy, group)
+	}
+	o.may.Signal()
 }
 
 func (o *order[K]) oldestWait() (oldest time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, element := range o.waiting {
-		oldest = max(oldest, o.clock.Since(element.Value.(place[K]).since))
+		oldest = max(oldest, o.Clock.Since(element.Value.(place[K]).since))
 	}
 	return oldest
 }
@@ -131,10 +184,12 @@ func (o *order[K]) oldestWait() (oldest time.Duration) {
 func (o *order[K]) Touch(key K) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	at := o.waiting[key]
-	p := at.Value.(place[K])
-	if to := o.takeLevel(key); to < p.level {
-		o.of[p.level].Remove(at)
+	to, at := o.takeLevel(key), o.waiting[key]
+	if at == nil {
+		return // It has been chosen.
+	}
+	if p := at.Value.(place[K]); to < p.level {
+		o.remove(p)
 		p.level = to
 		o.put(p)
 	}
@@ -144,40 +199,63 @@ func (o *order[K]) Touch(key K) {
 func (o *order[K]) Push(key K) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.put(place[K]{key, o.clock.Now(), o.takeLevel(key)})
+	o.put(place[K]{key, o.Clock.Now(), o.takeLevel(key)})
+	o.may.Signal()
 }
 
-// Len implements workqueue.Queue.
+// choose takes the next key out of its line, once one may be handed out; none when the queue is shut down and nothing may be.
+func (o *order[K]) choose() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for !o.some(0) {
+		if o.shutDown {
+			return
+		}
+		o.may.Wait()
+	}
+	next := o.next()
+	first := o.first(next)
+	o.of[next].lines.MoveToBack(first)
+	p := first.Value.(line[K]).Front().Value.(place[K])
+	o.remove(p)
+	o.handedOut[p.key] = next
+	o.busy[o.Group(p.key)]++
+	o.chosen = append(o.chosen, p.key)
+	o.may.Signal() // There may be another one.
+}
+
+// end lets no worker wait any more.
+func (o *order[K]) end() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.shutDown = true
+	o.may.Broadcast()
+}
+
+// Len implements workqueue.Queue: how many keys workers get without a wait.
 func (o *order[K]) Len() int {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return len(o.waiting)
+	return len(o.chosen)
 }
 
-// Pop implements workqueue.Queue. It is called when a key waits.
-func (o *order[K]) Pop() K {
+// Pop implements workqueue.Queue. It is called when a key was chosen.
+func (o *order[K]) Pop() (key K) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	next := o.next()
-	p := o.of[next].Remove(o.of[next].Front()).(place[K])
-	delete(o.waiting, p.key)
-	if next < o.last {
-		o.handedOut[p.key] = next
-	}
-	return p.key
+	key, o.chosen = o.chosen[0], o.chosen[1:]
+	return key
 }
 
 // next returns the level whose turn it is.
 func (o *order[K]) next() Level {
-	later := len(o.waiting)
 	for level := range o.last {
-		here := o.of[level].Len()
-		later -= here
+		here := o.first(level) != nil
 		switch {
-		case later == 0:
+		case !o.some(level + 1):
 			o.inRow[level] = 0
 			return level
-		case here > 0 && o.inRow[level] < share:
+		case here && o.inRow[level] < share:
 			o.inRow[level]++
 			return level
 		}
@@ -186,7 +264,47 @@ func (o *order[K]) next() Level {
 	return o.last
 }
 
-func (o *order[K]) put(p place[K]) { o.waiting[p.key] = o.of[p.level].PushBack(p) }
+// some reports whether a key of this level or a later one may be handed out.
+func (o *order[K]) some(from Level) bool {
+	for level := from; level <= o.last; level++ {
+		if o.first(level) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// first returns the first line of a level from which a key may be handed out; nil if there is none. Only as many groups as have workers are
+// passed over.
+func (o *order[K]) first(level Level) *list.Element {
+	free := o.Workers - len(o.handedOut)
+	for at := o.of[level].lines.Front(); at != nil; at = at.Next() {
+		if o.busy[at.Value.(line[K]).group] < free {
+			return at
+		}
+	}
+	return nil
+}
+
+func (o *order[K]) put(p place[K]) {
+	in, group := o.of[p.level], o.Group(p.key)
+	if in.of[group] == nil {
+		in.of[group] = in.lines.PushBack(line[K]{group, list.New()})
+	}
+	o.waiting[p.key] = in.of[group].Value.(line[K]).PushBack(p)
+}
+
+// remove takes a key out of its line.
+func (o *order[K]) remove(p place[K]) {
+	in, group := o.of[p.level], o.Group(p.key)
+	if left := in.of[group].Value.(line[K]); left.Len() == 1 {
+		in.lines.Remove(in.of[group])
+		delete(in.of, group)
+	} else {
+		left.Remove(o.waiting[p.key])
+	}
+	delete(o.waiting, p.key)
+}
 
 // takeLevel returns the level of a key that is added, and forgets it.
 func (o *order[K]) takeLevel(key K) Level {

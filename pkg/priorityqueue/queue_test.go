@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/utils/clock"
 	testingclock "k8s.io/utils/clock/testing"
 	"pgregory.net/rapid"
 )
@@ -23,7 +24,7 @@ const (
 
 // Edits go first, three for each other key, then deletions, and each level in the order in which they came.
 func TestUrgentKeysLeaveFirstAndOthersGetAShare(t *testing.T) {
-	l := newOrder[string](testingclock.NewFakePassiveClock(time.Now()), levels)
+	l := ofOneGroup[string](testingclock.NewFakePassiveClock(time.Now()))
 	for i := range 6 {
 		l.Push(fmt.Sprint("other", i))
 	}
@@ -49,16 +50,27 @@ func TestUrgentKeysLeaveFirstAndOthersGetAShare(t *testing.T) {
 	}
 }
 
+// ofOneGroup returns an order whose keys are all of one group, with more workers than keys.
+func ofOneGroup[K comparable](clock clock.PassiveClock) *order[K] {
+	return newOrder(Config[K]{Levels: levels, Workers: 1000, Group: func(K) string { return "" }, Clock: clock})
+}
+
+// handOut returns the next key, of those that wait.
+func handOut[K comparable](l *order[K]) K {
+	l.choose()
+	return l.Pop()
+}
+
 func drain(l *order[string]) (keys []string) {
-	for l.Len() > 0 {
-		keys = append(keys, l.Pop())
+	for len(l.waiting) > 0 {
+		keys = append(keys, handOut(l))
 	}
 	return keys
 }
 
 // Of what edits leave, deletions get three quarters.
 func TestTheSecondLevelGetsThreeQuartersOfTheRest(t *testing.T) {
-	l := newOrder[string](testingclock.NewFakePassiveClock(time.Now()), levels)
+	l := ofOneGroup[string](testingclock.NewFakePassiveClock(time.Now()))
 	for i := range 5 {
 		l.Push(fmt.Sprint("other", i))
 		for name, to := range map[string]Level{"deleted": levelDeletions, "edited": levelEdits} {
@@ -81,7 +93,7 @@ func TestTheSecondLevelGetsThreeQuartersOfTheRest(t *testing.T) {
 // How long the oldest key has waited does not begin anew when it is added again, or becomes urgent.
 func TestTheOldestWaitDoesNotBeginAnew(t *testing.T) {
 	clock := testingclock.NewFakeClock(time.Now())
-	l := newOrder[string](clock, levels)
+	l := ofOneGroup[string](clock)
 	expect := func(why string, want time.Duration) {
 		t.Helper()
 		if got := l.oldestWait(); got != want {
@@ -99,8 +111,7 @@ func TestTheOldestWaitDoesNotBeginAnew(t *testing.T) {
 	l.Touch("b")
 	clock.Step(time.Minute)
 	expect("b has overtaken it", 3*time.Minute)
-	l.Pop()
-	l.Pop()
+	drain(l)
 	expect("all have left", 0)
 	l.expedite("a", levelEdits)
 	l.Push("a")
@@ -119,7 +130,7 @@ func TestEachKeyLeavesWithinItsShare(t *testing.T) {
 		levelOthers:    func(place int) int { return (share + 1) * (share + 1) * place },
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		l := newOrder[int](testingclock.NewFakePassiveClock(time.Now()), levels)
+		l := ofOneGroup[int](testingclock.NewFakePassiveClock(time.Now()))
 		waiting, bound := map[int]bool{}, map[int]int{}
 		popped := 0
 		key := rapid.IntRange(0, 15)
@@ -127,7 +138,7 @@ func TestEachKeyLeavesWithinItsShare(t *testing.T) {
 			if op < int(levels) {
 				k, before := key.Draw(t, "key"), [levels]int{}
 				for i := range before {
-					before[i] = l.of[i].Len()
+					before[i] = waitIn(l, Level(i))
 				}
 				l.expedite(k, Level(op))
 				if waiting[k] {
@@ -137,12 +148,13 @@ func TestEachKeyLeavesWithinItsShare(t *testing.T) {
 					waiting[k] = true
 				}
 				for i := range before {
-					if place := l.of[i].Len(); place > before[i] {
+					if place := waitIn(l, Level(i)); place > before[i] {
 						bound[k] = popped + most[i](place)
 					}
 				}
 			} else if len(waiting) > 0 {
-				k := l.Pop()
+				k := handOut(l)
+				l.done(k)
 				if !waiting[k] {
 					t.Fatalf("%d does not wait", k)
 				}
@@ -151,16 +163,24 @@ func TestEachKeyLeavesWithinItsShare(t *testing.T) {
 				}
 				delete(waiting, k)
 			}
-			if l.Len() != len(waiting) || l.of[levelEdits].Len()+l.of[levelDeletions].Len()+l.of[levelOthers].Len() != len(waiting) {
-				t.Fatalf("%d wait, want %d", l.Len(), len(waiting))
+			if in := waitIn(l, levelEdits) + waitIn(l, levelDeletions) + waitIn(l, levelOthers); len(l.waiting) != len(waiting) || in != len(waiting) {
+				t.Fatalf("%d wait, %d of them in levels, want %d", len(l.waiting), in, len(waiting))
 			}
 		}
 	})
 }
 
+// waitIn returns how many keys wait in a level.
+func waitIn[K comparable](l *order[K], in Level) (n int) {
+	for at := l.of[in].lines.Front(); at != nil; at = at.Next() {
+		n += at.Value.(line[K]).Len()
+	}
+	return n
+}
+
 // A key that is to be handed out again goes to the level that it came from, until it is done.
 func TestAKeyThatIsRepeatedKeepsItsLevel(t *testing.T) {
-	l := newOrder[string](testingclock.NewFakePassiveClock(time.Now()), levels)
+	l := ofOneGroup[string](testingclock.NewFakePassiveClock(time.Now()))
 	push := func(key string, to Level) {
 		l.expedite(key, to)
 		l.Push(key)
@@ -177,14 +197,18 @@ func TestAKeyThatIsRepeatedKeepsItsLevel(t *testing.T) {
 	if diff := cmp.Diff([]string{"edited", "first", "other"}, drain(l)); diff != "" {
 		t.Errorf("the order (-want +got):\n%s", diff)
 	}
-	l.done("edited")
+	for _, key := range []string{"edited", "first", "other"} {
+		l.done(key)
+	}
 	l.again("edited")
 	push("first", levelOthers)
 	push("edited", levelOthers)
 	if diff := cmp.Diff([]string{"first", "edited"}, drain(l)); diff != "" {
 		t.Errorf("the order of what was done (-want +got):\n%s", diff)
 	}
-	if len(l.handedOut)+len(l.expedited) > 0 {
+	l.done("first")
+	l.done("edited")
+	if len(l.handedOut)+len(l.busy)+len(l.expedited) > 0 {
 		t.Errorf("%v and %v are not forgotten", l.handedOut, l.expedited)
 	}
 }
