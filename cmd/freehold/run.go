@@ -114,6 +114,7 @@ func restConfig(o *options) (*rest.Config, error) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return nameWriter{next} })
 	config.Wrap(apply.Transport)
 	config.Wrap(apply.OwnWaits)
+	config.Wrap(apply.Deadline)
 	return config, nil
 }
 

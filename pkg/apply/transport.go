@@ -5,10 +5,13 @@ package apply
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -52,6 +55,51 @@ func OwnWaits(next http.RoundTripper) http.RoundTripper {
 		}
 		return answer, err
 	}}
+}
+
+const (
+	// writeTimeout is a second more than the 34 seconds that an API server takes at most to answer a write.
+	writeTimeout = 35 * time.Second
+	// readTimeout is more than the minute after which API servers end a request, unless they are told otherwise.
+	readTimeout = 65 * time.Second
+)
+
+// Deadline returns a transport that waits only so long for the answer to a request, unless it is a watch. Without it, a request that is never
+// answered would keep its worker for as long as the connection lives. What the API server has made of the request is not known then, as
+// after any other end of a connection.
+func Deadline(next http.RoundTripper) http.RoundTripper {
+	return transport{next, func(request *http.Request) (*http.Response, error) {
+		timeout := writeTimeout
+		if request.Method == http.MethodGet {
+			timeout = readTimeout
+		}
+		if watch, err := strconv.ParseBool(request.URL.Query().Get("watch")); err == nil && watch {
+			return next.RoundTrip(request)
+		}
+		ctx, cancel := context.WithTimeout(request.Context(), timeout)
+		answer, err := next.RoundTrip(request.WithContext(ctx))
+		if err != nil {
+			defer cancel()
+			if ctx.Err() != nil && request.Context().Err() == nil {
+				err = fmt.Errorf("no answer within %v: %w", timeout, err)
+			}
+			return answer, err
+		}
+		answer.Body = &endingBody{answer.Body, cancel}
+		return answer, nil
+	}}
+}
+
+// endingBody is the body of an answer, whose end ends the wait for it.
+type endingBody struct {
+	io.ReadCloser
+	end context.CancelFunc
+}
+
+// Close implements io.Closer.
+func (b *endingBody) Close() error {
+	defer b.end()
+	return b.ReadCloser.Close()
 }
 
 // transport is a transport on top of another one.

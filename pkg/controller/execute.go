@@ -53,6 +53,9 @@ func (x *executor) write(manager string, req apply.Request) apply.Outcome {
 	live := p.Object(ref)
 	p.attempted.Insert(claimKey{manager, ref})
 	x.complete(manager, &req)
+	if out, late := x.isLate(manager, ref); late {
+		return out
+	}
 	if reason := notOurs(p.Snapshot, ref); reason != "" {
 		if owner := cache.NewObjectName(p.Key.Namespace, p.CheckOwner(ref, live).Other); !x.caches.Serves(owner) {
 			x.forget(claimKey{manager, ref}) // What is not written is not contested. Otherwise its owner's writes are remembered.
@@ -97,8 +100,26 @@ func (x *executor) takeHeld() apply.Outcome {
 
 // delete deletes an object as it was seen.
 func (x *executor) delete(ref apply.ObjectRef, seen metav1.Object) apply.Outcome {
+	if out, late := x.isLate("", ref); late {
+		return out
+	}
 	return x.note(x.applier.Delete(x.ctx, ref, seen, guard(x.shard, x.clients.deletion(ref))))
 }
+
+// isLate reports whether the pass has taken so long that it sends no more about a child: a request was not answered in time, or several took
+// long. The worker then turns to others, while the next pass over this MCPServer waits for its turn.
+func (x *executor) isLate(manager string, ref apply.ObjectRef) (out apply.Outcome, late bool) {
+	if ref.Kind == managers.MCPServer || x.config.Clock.Since(x.pass.Now) < passTime {
+		return out, false
+	}
+	refusal := &apply.Refusal{Class: apply.ClassTransient, Writer: manager, Object: ref, Reason: "the pass has taken too long, and the next one goes on"}
+	x.refuse(refusal)
+	x.wakeIn(time.Millisecond)
+	return apply.Outcome{Writer: manager, Object: ref, Action: apply.ActionNone, Live: x.pass.Object(ref), Err: refusal}, true
+}
+
+// passTime is how long a pass may take before it sends no more about children. A webhook has ten seconds to answer, unless it asks for more.
+const passTime = 10 * time.Second
 
 // deletePods deletes pods as they were seen, and reports whether none was refused.
 func (x *executor) deletePods(pods []*workload.Pod) (all bool) {

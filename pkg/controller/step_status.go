@@ -152,12 +152,14 @@ func stored(out apply.Outcome, written v1beta1.MCPServerStatus) v1beta1.MCPServe
 // is when to look again.
 func isWorthTelling(o *status.Observation, refused []error, capped int, wait time.Duration) (tell bool, wake time.Duration) {
 	switch {
-	case o.Server.Status.Phase == "", len(o.Invalid)+len(o.Held)+len(o.Refusals)+len(o.Requests)+capped > 0:
+	case len(o.Invalid)+len(o.Held)+len(o.Refusals)+len(o.Requests)+capped > 0:
 		return true, 0 // These findings are reported whatever happens to the pods, and another pass may not know them.
 	case len(o.Delays) > 0:
 		return true, 0
 	case slices.ContainsFunc(refused, isMomentary):
 		return false, 0 // A write that lost a race, or got no answer, is made again at once, and the status reports what that brings about.
+	case o.Server.Status.Phase == "":
+		return true, 0
 	}
 	return wait == 0, wait
 }

@@ -93,6 +93,7 @@ func (s *Simulation) StartWith(options render.Options) *Operator {
 	config := s.Server.Connect(o.name, s.between(o), true)
 	// The clients are those of cmd/freehold.
 	config.Wrap(apply.OwnWaits)
+	config.Wrap(apply.Deadline)
 	builtin := rest.CopyConfig(config)
 	builtin.ContentType, builtin.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	core, err := kubernetes.NewForConfig(builtin)
