@@ -108,7 +108,7 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	flags.SetOutput(stderr)
 	flags.IntVar(&s.servers, "n", 200, "Number of MCPServers.")
 	flags.IntVar(&s.rounds, "rounds", 3, "How often the raw applier and the operators are measured, in turn. The medians count.")
-	flags.IntVar(&s.workers, "workers", controller.DefaultWorkers, "Parallelism of the operator and of the raw applier.")
+	flags.IntVar(&s.workers, "workers", controller.DefaultWorkers, "Parallelism of the operator; the raw applier has half of it, as Freehold has for one namespace.")
 	flags.DurationVar(&s.idle, "idle", 2*time.Minute, "How long to watch the operator while nothing happens.")
 	flags.DurationVar(&s.outage, "outage", 3*time.Minute, "How long no StatefulSet can be made; whole minutes, at least 2, or 0 to leave that out.")
 	flags.IntVar(&s.foreign, "foreign", 20000, "Number of objects of others that the operator is restarted beside; 0 leaves that out.")

@@ -50,7 +50,8 @@ func newRawApplier(config *rest.Config, options render.Options, workers int) (*r
 	builtin := rest.CopyConfig(config)
 	builtin.ContentType = runtime.ContentTypeProtobuf
 	builtin.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	a := &rawApplier{options: options, workers: workers}
+	// The MCPServers are of one namespace, for which Freehold has half of its workers.
+	a := &rawApplier{options: options, workers: (workers + 1) / 2}
 	if a.core, err = kubernetes.NewForConfigAndClient(builtin, client); err != nil {
 		return nil, err
 	}
