@@ -38,6 +38,7 @@ func defaults() options {
 	return options{
 		rendering: settings.Rendering{
 			RunnerImage: "ghcr.io/stacklok/toolhive/proxyrunner:v0.63.0", RedisSecretKey: "redis-password", RedisTLS: "false", OpenShift: "auto", UsageMetrics: true,
+			MaxObjectSize: 131072,
 		},
 		workers: 16, takeover: "auto", takeovers: 3, configRollouts: 10, configs: "auto", resync: 10 * time.Hour, qps: -1, healthAddress: ":8081", metricsAddress: ":8080",
 		leaderElect: true, leaseDuration: 15 * time.Second, renewDeadline: 10 * time.Second,

@@ -40,6 +40,18 @@ type requestCache struct {
 // needed.
 const mostDisputed = 128
 
+// mostDisputedBytes is how large an object is that is kept at most. Clients can make any object a hundred times as large.
+const mostDisputedBytes = 64 << 10
+
+// dispute keeps an object about which a writer is in dispute, unless it is too large.
+func (m *requestCache) dispute(ref ObjectRef, live metav1.Object) {
+	if sized, ok := live.(interface{ Size() int }); ok && sized.Size() > mostDisputedBytes {
+		m.disputed.Remove(ref)
+		return
+	}
+	m.disputed.Add(ref, live)
+}
+
 // claimKey is a writer's part of an object. excluded is set for a conflict that does not block the writer, because it leaves the contested
 // fields out.
 type claimKey struct {
@@ -394,7 +406,7 @@ func (w *writer[L, A]) hold(a *attempt[L, A]) (fresh bool) {
 	if conflict, contested := errors.AsType[*ConflictError](a.out.Err); contested && a.whole {
 		what.refused.contested = ownership.Paths(a.live, conflict.names)
 		if a.State != nil {
-			a.requests.disputed.Add(a.Object, a.live)
+			a.requests.dispute(a.Object, a.live)
 		}
 	}
 	fresh = a.requests.refuse(a.key, a.Object, what, a.last, a.untaken)

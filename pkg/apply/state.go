@@ -86,7 +86,7 @@ func (a *Applier) Reduce(ref ObjectRef, live metav1.Object, before *State, write
 		}
 	}
 	if disputed {
-		a.requests.disputed.Add(ref, live)
+		a.requests.dispute(ref, live)
 	} else {
 		a.requests.disputed.Remove(ref)
 	}

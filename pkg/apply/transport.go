@@ -85,19 +85,19 @@ func Deadline(next http.RoundTripper) http.RoundTripper {
 			}
 			return answer, err
 		}
-		answer.Body = &endingBody{answer.Body, cancel}
+		answer.Body = &requestWait{answer.Body, cancel}
 		return answer, nil
 	}}
 }
 
-// endingBody is the body of an answer, whose end ends the wait for it.
-type endingBody struct {
+// requestWait is the body of an answer, whose end ends the wait for it.
+type requestWait struct {
 	io.ReadCloser
 	end context.CancelFunc
 }
 
 // Close implements io.Closer.
-func (b *endingBody) Close() error {
+func (b *requestWait) Close() error {
 	defer b.end()
 	return b.ReadCloser.Close()
 }

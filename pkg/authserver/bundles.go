@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/bounds"
 )
 
 // issuersMarker stands in the checksum between the bundles of the upstreams and those of the trusted issuers.
@@ -95,6 +96,9 @@ func readBundle(b *bundle, configMaps map[string]*corev1.ConfigMap) (content []b
 	configMap := configMaps[ref.Name]
 	if configMap == nil {
 		return nil, fmt.Sprintf("names the ConfigMap %s, which does not exist in this namespace. Create it.", quote(ref.Name))
+	}
+	if problem := bounds.Problem(configMap); problem != "" {
+		return nil, fmt.Sprintf("names the ConfigMap %s, which is too large: %s. Make it smaller.", quote(ref.Name), problem)
 	}
 	var ok bool
 	content, ok = configMap.BinaryData[b.key()]

@@ -131,7 +131,10 @@ func configStatus(live metav1.Object, users []configs.Named) (next *toolhivev1be
 	hash, unhashed := config.Hash()
 	if err = cmp.Or(err, unhashed); err != nil {
 		failed := config.Kind.Invalid
-		if errors.Is(err, configs.ErrEnterprise) {
+		switch {
+		case config.TooLarge():
+			failed = v1beta1.ReasonTooLarge
+		case errors.Is(err, configs.ErrEnterprise):
 			failed = v1beta1.ReasonEnterpriseRequired
 		}
 		findings = append(findings, finding(v1beta1.ConditionValid, false, failed, err.Error()), finding(v1beta1.ConditionStalled, true, failed, err.Error()))

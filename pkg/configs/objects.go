@@ -4,8 +4,13 @@
 package configs
 
 import (
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/authserver"
+	"github.com/freehold-dev/freehold/pkg/bounds"
 )
 
 // Configuration is an object of one of the kinds of this package except MCPGroup.
@@ -14,20 +19,30 @@ type Configuration struct {
 	// Status is the object's own.
 	Status *v1beta1.ConfigStatus
 	spec   any
+	// problem is what is too large; then the spec is not known.
+	problem string
 }
 
 // Read returns an object, a pointer to the type of its kind, as a configuration; nil for another type.
 func Read(object any) *Configuration {
 	for ref := range Hashed() {
 		if spec, status := ref.Kind.read(object); spec != nil {
-			return &Configuration{ref.Kind, status, spec}
+			return &Configuration{ref.Kind, status, spec, bounds.Problem(object.(metav1.Object))}
 		}
 	}
 	return nil
 }
 
 // Validate returns why the configuration cannot be used; nil when it can.
-func (c *Configuration) Validate() error { return c.Kind.validate(c.spec) }
+func (c *Configuration) Validate() error {
+	if c.TooLarge() {
+		return fmt.Errorf("it is too large: %s; make it smaller (--max-object-size sets the bytes)", c.problem)
+	}
+	return c.Kind.validate(c.spec)
+}
+
+// TooLarge reports whether nothing is known of the spec, since the object is too large.
+func (c *Configuration) TooLarge() bool { return c.problem != "" }
 
 // Hash returns the hash of the spec.
 func (c *Configuration) Hash() (string, error) { return Hash(c.spec) }

@@ -55,7 +55,7 @@ func New(config Config) (*Controller, error) {
 	}
 	applier := apply.NewApplierWithClock(config.Observer, config.Clock)
 	caches, err := observed.NewCaches(config.Core, config.Servers, config.Namespaces, config.Resync,
-		&observed.Reducer{Applier: applier, Writers: clients.of}, observed.Selecting(config.Selector), config.Clock)
+		&observed.Reducer{Applier: applier, Writers: clients.of, Largest: config.Options.MaxObjectSize}, observed.Selecting(config.Selector), config.Clock)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 	"cmp"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/bounds"
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
 
@@ -79,6 +80,11 @@ func (r *renderer) authzFromConfigMap(ref *v1beta1.ConfigMapAuthzRef, mapping ru
 		return nil
 	}
 	text, ok := configMap.Data[key]
+	if problem := bounds.Problem(configMap); problem != "" {
+		r.holdFor(v1beta1.ConditionAuthzConfigValidated, v1beta1.ReasonInvalidAuthzConfig,
+			"The ConfigMap %s of spec.authzConfig is too large: %s. Make it smaller.", quote(ref.Name), problem)
+		return nil
+	}
 	if !ok {
 		r.holdFor(v1beta1.ConditionAuthzConfigValidated, v1beta1.ReasonAuthzConfigMapNotFound,
 			"The ConfigMap %s of spec.authzConfig has no key %s.", quote(ref.Name), quote(key))

@@ -14,6 +14,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/bounds"
 	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
@@ -177,6 +178,9 @@ func contentOf(configMap *corev1.ConfigMap, key string) (content []byte, ok bool
 	return content, ok
 }
 
+// tooLargeBundle is about a ConfigMap with certificate authorities. Pods mount it all the same.
+const tooLargeBundle = "the ConfigMap %s with certificate authorities is too large to be watched: %s; the proxy is not restarted when it changes"
+
 // uses records that the proxy is rendered from the content of a ConfigMap.
 func (r *renderer) uses(configMap *corev1.ConfigMap) {
 	r.used = append(r.used, Reference{Name: "configmap/" + configMap.Name, UID: configMap.UID, ResourceVersion: configMap.ResourceVersion})
@@ -189,6 +193,10 @@ func (r *renderer) noteBundle(bundle *configs.Bundle) {
 	if found == nil {
 		r.warn(condition, v1beta1.ReasonCABundleRefNotFound, "The ConfigMap %s with certificate authorities does not exist in the namespace %s; "+
 			"new pods of the proxy do not start without it.", quote(bundle.ConfigMap), r.namespace)
+		return
+	}
+	if problem := bounds.Problem(found); problem != "" {
+		r.warn(condition, v1beta1.ReasonCABundleRefInvalid, tooLargeBundle, quote(bundle.ConfigMap), problem)
 		return
 	}
 	if _, ok := contentOf(found, bundle.Key); !ok {

@@ -122,7 +122,7 @@ func (r *renderer) usable(ref *reference, check func() error) bool {
 	}
 	r.used = append(r.used, referenceTo(ref.Kind.Name, ref.object))
 	config := configs.Read(ref.object)
-	if check == nil {
+	if check == nil || config.TooLarge() {
 		check = config.Validate
 	}
 	if err := check(); err != nil {

@@ -4,6 +4,7 @@
 package render
 
 import (
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -11,6 +12,7 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/bounds"
 	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
@@ -60,6 +62,10 @@ func Render(in Input, opts Options) (*Result, error) {
 		namespace: in.Server.Namespace,
 		hashes:    configs.Hashes{},
 	}
+	if problem := bounds.Problem(in.Server); problem != "" {
+		r.invalidSpec(v1beta1.ReasonTooLarge, "The MCPServer is too large: %s. Make it smaller. (--max-object-size sets the bytes.)", problem)
+		return nil, &InvalidError{Problems: r.problems}
+	}
 	r.backendAccount = r.backendServiceAccount("", "")
 	r.validate()
 	r.resolveReferences()
@@ -89,6 +95,24 @@ func Render(in Input, opts Options) (*Result, error) {
 		References: r.used, Hashes: r.hashes,
 		SinglePod: r.stdio(), SharedSessions: r.sessionRedis() != nil, Unshared: r.proxy.unshared,
 	}, nil
+}
+
+// Bounded returns the input without what is too large: what the operator keeps of objects that it watches.
+func (in Input) Bounded(opts Options) Input {
+	largest := opts.MaxObjectSize
+	in.Server = bounds.Reduce(in.Server.DeepCopy(), largest)
+	if in.AuthzConfigMap != nil {
+		in.AuthzConfigMap = bounds.Reduce(in.AuthzConfigMap.DeepCopy(), 2*largest)
+	}
+	in.References.Objects = maps.Clone(in.References.Objects)
+	for field, object := range in.References.Objects {
+		in.References.Objects[field] = bounds.Reduce(object, largest)
+	}
+	in.References.Bundles = maps.Clone(in.References.Bundles)
+	for name, bundle := range in.References.Bundles {
+		in.References.Bundles[name] = bounds.Reduce(bundle.DeepCopy(), 2*largest)
+	}
+	return in
 }
 
 // want adds the intent for a child, which may be completed.

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/bounds"
 	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
@@ -47,6 +48,8 @@ func (r *renderer) resolveTelemetry() {
 		if found := r.in.References.Bundles[bundle.ConfigMap]; found == nil {
 			r.amend(ref, "the ConfigMap %s with certificate authorities does not exist, and new pods of the proxy do not start without it",
 				quote(bundle.ConfigMap))
+		} else if problem := bounds.Problem(found); problem != "" {
+			r.amend(ref, tooLargeBundle, quote(bundle.ConfigMap), problem)
 		} else if _, ok := contentOf(found, bundle.Key); !ok {
 			r.amend(ref, "the ConfigMap %s has no key %s with certificate authorities, and new pods of the proxy do not start without it",
 				quote(bundle.ConfigMap), quote(bundle.Key))

@@ -33,6 +33,9 @@ type Options struct {
 	OpenShift bool
 	// NoUsageMetrics keeps the proxies from reporting usage metrics to Stacklok, unless an MCPServer has its own setting.
 	NoUsageMetrics bool
+	// MaxObjectSize is how large the spec of an object may be that is read, and its metadata and its status, in bytes; bounds.DefaultSize when
+	// 0.
+	MaxObjectSize int
 }
 
 // Redis is a session store.

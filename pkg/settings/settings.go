@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/freehold-dev/freehold/pkg/bounds"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -46,6 +47,8 @@ type Rendering struct {
 	OpenShift string
 	// UsageMetrics is whether the proxies report usage metrics to Stacklok.
 	UsageMetrics bool
+	// MaxObjectSize is that of render.Options.
+	MaxObjectSize int
 }
 
 // Environment looks a variable up, as os.LookupEnv does.
@@ -72,6 +75,7 @@ func New(env Environment) *Rendering {
 		RedisCASecret:  env.Get("TOOLHIVE_DEFAULT_REDIS_TLS_CA_SECRET_NAME", ""),
 		RedisCAKey:     env.Get("TOOLHIVE_DEFAULT_REDIS_TLS_CA_SECRET_KEY", ""),
 		OpenShift:      platformAuto,
+		MaxObjectSize:  bounds.DefaultSize,
 		// As in ToolHive: nothing but these values turns them off. The latter variable also turns ToolHive's update checks off, and
 		// neither Freehold nor the proxyrunner makes any.
 		UsageMetrics: env.Get(render.EnvUsageMetrics, "") != "false" &&
@@ -114,6 +118,9 @@ func (r *Rendering) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&r.UsageMetrics, "usage-metrics", r.UsageMetrics,
 		"Whether the proxies report usage metrics to Stacklok, as ToolHive's do. Environment: TOOLHIVE_USAGE_METRICS_ENABLED=false or "+
 			"TOOLHIVE_SKIP_UPDATE_CHECK=true turns it off.")
+	flags.IntVar(&r.MaxObjectSize, "max-object-size", r.MaxObjectSize,
+		"How large the spec of an MCPServer or of a configuration may be, in bytes; twice that for a ConfigMap that one refers to. Larger ones "+
+			"are refused as TooLarge and not kept in memory.")
 }
 
 // Validate returns an error that names each invalid setting by its flag.
@@ -123,6 +130,9 @@ func (r *Rendering) Validate() error {
 	case platformAuto, platformOpenShift, platformKubernetes:
 	default:
 		errs = append(errs, fmt.Errorf("--openshift: %q is none of auto, true, false", r.OpenShift))
+	}
+	if r.MaxObjectSize < 0 {
+		errs = append(errs, fmt.Errorf("--max-object-size: %d is less than 0", r.MaxObjectSize))
 	}
 	if r.RedisAddress != "" {
 		if _, _, err := net.SplitHostPort(r.RedisAddress); err != nil {
@@ -152,7 +162,7 @@ func (r *Rendering) validateRedisTLS() error {
 func (r *Rendering) Options(openshift bool) render.Options {
 	options := render.Options{
 		RunnerImage: r.RunnerImage, ProxyHost: r.ProxyHost, ImagePullSecrets: r.PullSecrets, OpenShift: openshift,
-		NoUsageMetrics: !r.UsageMetrics,
+		NoUsageMetrics: !r.UsageMetrics, MaxObjectSize: r.MaxObjectSize,
 	}
 	if r.RedisAddress != "" {
 		options.DefaultRedis = &render.Redis{Address: r.RedisAddress, CASecret: r.RedisCASecret, CAKey: r.RedisCAKey}

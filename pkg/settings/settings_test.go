@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/freehold-dev/freehold/pkg/bounds"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/settings"
 )
@@ -37,13 +38,14 @@ func parse(t *testing.T, env environment, args ...string) *settings.Rendering {
 }
 
 func TestOptionsComeFromArgumentsAndTheEnvironment(t *testing.T) {
-	want := render.Options{RunnerImage: render.DefaultRunnerImage, OpenShift: true}
+	want := render.Options{MaxObjectSize: bounds.DefaultSize, RunnerImage: render.DefaultRunnerImage, OpenShift: true}
 	if diff := cmp.Diff(want, parse(t, nil).Options(true)); diff != "" {
 		t.Errorf("defaults (-want +got):\n%s", diff)
 	}
 	env := environment{"TOOLHIVE_DEFAULT_REDIS_ADDR": "redis:6379", "TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS": "a, b,"}
 	want = render.Options{
-		RunnerImage: "mine", ProxyHost: "h", ImagePullSecrets: []string{"a", "b"}, DefaultRedis: &render.Redis{Address: "redis:6379"},
+		MaxObjectSize: bounds.DefaultSize,
+		RunnerImage:   "mine", ProxyHost: "h", ImagePullSecrets: []string{"a", "b"}, DefaultRedis: &render.Redis{Address: "redis:6379"},
 	}
 	args := []string{"--runner-image=mine", "--proxy-host=h"}
 	if diff := cmp.Diff(want, parse(t, env, args...).Options(false)); diff != "" {

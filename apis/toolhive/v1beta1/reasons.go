@@ -165,6 +165,10 @@ const (
 	ReasonObjectNotOurs = "ObjectNotOurs"
 	// ReasonApplied means that the API server has accepted every object. On Applied=True.
 	ReasonApplied = "Applied"
+	// ReasonTooLarge means that the MCPServer, or an object that it refers to, is larger than --max-object-size, or has a list with more
+	// than 1024 entries. Freehold keeps nothing of its spec and leaves the children as they are. On SpecValid=False and Ready=False, and on
+	// Valid=False of a configuration.
+	ReasonTooLarge = "TooLarge"
 	// ReasonInvalid means that the API server's validation refuses an object. On Applied=False.
 	ReasonInvalid = "Invalid"
 	// ReasonUnappliable means that no apply can carry an object, for example because a list in it has one key twice. On

@@ -46,6 +46,8 @@ type Caches struct {
 type Scope struct {
 	Namespace string
 	Clock     clock.PassiveClock
+	// largest is Reducer.Largest.
+	largest int
 	// factories have made the informers, but for those of Store.RunWithContext.
 	factories []interface {
 		Start(stop <-chan struct{})
@@ -89,7 +91,7 @@ func NewCaches(
 	}
 	c := &Caches{ByNamespace: map[string]*Scope{}, Reducer: reduce, selects: selects}
 	for _, namespace := range namespaces {
-		s := &Scope{Namespace: namespace, Clock: now, ChildStores: map[childKey]*Store{}, ConfigStores: map[string]*Store{}}
+		s := &Scope{Namespace: namespace, Clock: now, largest: reduce.Largest, ChildStores: map[childKey]*Store{}, ConfigStores: map[string]*Store{}}
 		if err := s.addInformers(core, servers, resync, reduce, selects); err != nil {
 			return nil, err
 		}
@@ -145,14 +147,14 @@ func (s *Scope) addInformers(
 	toolhive := toolhiveinformers.NewSharedInformerFactoryWithOptions(servers, resync, toolhiveinformers.WithNamespace(s.Namespace))
 	s.factories = append(s.factories, toolhive)
 	s.ServerStore = need(managers.MCPServer.Kind, toolhive.Toolhive().V1beta1().MCPServers().Informer(),
-		reduceServers(selects), cache.Indexers{ServersByReference: referencesOfServer})
+		reduceServers(selects, reduce.Largest), cache.Indexers{ServersByReference: referencesOfServer})
 	for _, row := range managers.Configs() {
 		generic, err := toolhive.ForResource(row.GroupVersionResource())
 		if err != nil {
 			return fmt.Errorf("cannot watch %s: %w", row.Kind, err)
 		}
 		s.ConfigStores[row.Kind], err = s.Optional(row.GroupVersionResource(), row.Kind, generic.Informer(), servers.Discovery(), nil)
-		check(row.Kind, err)
+		check(row.Kind, errors.Join(err, generic.Informer().SetTransform(Surviving(reduceLarge(reduce.Largest)))))
 	}
 	return errors.Join(errs...)
 }

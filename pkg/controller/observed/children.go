@@ -40,6 +40,8 @@ type Reducer struct {
 	Applier *apply.Applier
 	// Writers are those of each kind of child.
 	Writers map[schema.GroupKind][]apply.Writer
+	// Largest is how large a part of an object of users may be that is kept, in bytes; bounds.DefaultSize when 0.
+	Largest int
 }
 
 // Transform returns a cache.TransformFunc for a kind of children. The store has the results of earlier calls.

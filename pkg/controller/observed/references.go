@@ -186,7 +186,9 @@ func (c *ReferencedConfigMaps) start(ctx context.Context, ref cache.ObjectName) 
 			o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, ref.Name).String()
 		})
 	// The errors are those of an informer which has been started or stopped; this one has not been started.
-	store, _ := c.scope(ref.Namespace).add(&Store{SharedIndexInformer: informer, kind: managers.ConfigMap.Kind})
+	scope := c.scope(ref.Namespace)
+	store, _ := scope.add(&Store{SharedIndexInformer: informer, kind: managers.ConfigMap.Kind})
+	_ = store.SetTransform(Surviving(reduceLarge(2 * scope.largest))) // The usual certificate authorities take 220 KiB.
 	_, _ = store.AddEventHandler(Persistent(OnEvery(func(any) { c.wakeUsers(ref) })))
 	store.begin()
 	c.running.Go(func() { store.RunWithContext(ctx) })

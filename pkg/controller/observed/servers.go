@@ -12,6 +12,7 @@ import (
 	"k8s.io/utils/lru"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/bounds"
 	"github.com/freehold-dev/freehold/pkg/configs"
 )
 
@@ -34,7 +35,7 @@ func Selecting(selector labels.Selector) func(server *v1beta1.MCPServer) bool {
 
 // reduceServers returns a cache.TransformFunc for MCPServers. Those of other operators are kept in outline, the others whole. Conditions
 // and managedFields are the largest part of these, and are alike: their texts are stored once, without the spare room that decoding leaves.
-func reduceServers(selects func(server *v1beta1.MCPServer) bool) cache.TransformFunc {
+func reduceServers(selects func(server *v1beta1.MCPServer) bool, largest int) cache.TransformFunc {
 	texts := lru.New(rememberedTexts)
 	// share returns a text equal to this one, as a rule the same for all callers.
 	share := func(text string) string {
@@ -54,6 +55,7 @@ func reduceServers(selects func(server *v1beta1.MCPServer) bool) cache.Transform
 		case !selects(server):
 			return outlineOf(server), nil
 		}
+		server = bounds.Reduce(server, largest)
 		server.ManagedFields = slices.Clone(server.ManagedFields)
 		for i := range server.ManagedFields {
 			entry := &server.ManagedFields[i]
@@ -77,6 +79,16 @@ const (
 	// longestText is how long a text may be that is remembered, in bytes.
 	longestText = 4 << 10
 )
+
+// reduceLarge returns a cache.TransformFunc for other objects of users: what is kept of one that is too large.
+func reduceLarge(largest int) cache.TransformFunc {
+	return func(obj any) (any, error) {
+		if object, ok := obj.(metav1.Object); ok {
+			return bounds.Reduce(object, largest), nil
+		}
+		return obj, nil
+	}
+}
 
 // outlineOf returns what is kept of an MCPServer that another operator works for.
 func outlineOf(server *v1beta1.MCPServer) *v1beta1.MCPServer {

@@ -27,7 +27,7 @@ func TestSlimServersKeepAllAndShareTexts(t *testing.T) {
 		server.Status.Conditions = []metav1.Condition{{Type: strings.Clone("Ready"), Status: metav1.ConditionTrue, Message: strings.Clone("well")}}
 		return server
 	}
-	reduce := reduceServers(Selecting(nil))
+	reduce := reduceServers(Selecting(nil), 0)
 	var held []*v1beta1.MCPServer
 	for range 2 {
 		got, err := reduce(decoded())

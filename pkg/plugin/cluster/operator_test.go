@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/freehold-dev/freehold/pkg/bounds"
 	"github.com/freehold-dev/freehold/pkg/render"
 )
 
@@ -88,6 +89,7 @@ func TestSettingsComeFromArgumentsAndTheEnvironment(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			test.want.MaxObjectSize = bounds.DefaultSize
 			if diff := cmp.Diff(Settings{Options: test.want, Scope: test.scope, LeavesConfigs: test.leaves}, got); diff != "" {
 				t.Errorf("options (-want +got):\n%s", diff)
 			}
@@ -115,7 +117,7 @@ func TestWithoutADeploymentItsSettingsAreAssumed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(Settings{Options: render.Options{RunnerImage: want}}, got); diff != "" {
+		if diff := cmp.Diff(Settings{Options: render.Options{RunnerImage: want, MaxObjectSize: bounds.DefaultSize}}, got); diff != "" {
 			t.Errorf("with %q (-want +got):\n%s", args, diff)
 		}
 	}

@@ -170,7 +170,7 @@ func Render(in Input) (*render.Result, error) {
 		attached, _, _ := unstructured.NestedString(proxy.Object, "spec", "template", "metadata", "annotations", v1beta1.AnnotationAttachedTo)
 		rendering.BackendProcess = attached
 	}
-	return render.Render(rendering, in.Options)
+	return render.Render(rendering.Bounded(in.Options), in.Options)
 }
 
 // Planner plans what the operator's writers do for an MCPServer.
