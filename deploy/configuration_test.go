@@ -58,7 +58,7 @@ func TestPatchesOfTheConfigurationChangeNothingElse(t *testing.T) {
 	}
 
 	container.Args = append(container.Args, "--workers=32")
-	container.Resources.Limits[corev1.ResourceMemory] = resource.MustParse("441Mi")
+	container.Resources.Limits[corev1.ResourceMemory] = resource.MustParse("473Mi")
 	container.Env, changed.Env = nil, nil
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Deployment (-want +got):\n%s", diff)

@@ -37,7 +37,7 @@ func stateMetric(more ...string) Metric {
 
 // process are metrics of every Go program that the queries use.
 var process = map[string]Metric{
-	"process_resident_memory_bytes": {Type: "gauge"}, "process_cpu_seconds_total": {Type: "counter"}, "go_goroutines": {Type: "gauge"},
+	"process_resident_memory_bytes": {Type: "gauge"}, "process_start_time_seconds": {Type: "gauge"}, "process_cpu_seconds_total": {Type: "counter"}, "go_goroutines": {Type: "gauge"},
 }
 
 var legendLabel = regexp.MustCompile(`{{\s*(\w+)\s*}}`)
