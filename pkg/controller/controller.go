@@ -23,6 +23,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
+	"github.com/freehold-dev/freehold/pkg/passtrace"
 	"github.com/freehold-dev/freehold/pkg/priorityqueue"
 	"github.com/freehold-dev/freehold/pkg/turns"
 )
@@ -215,7 +216,7 @@ func (c *Controller) next(ctx, watching context.Context) bool {
 	again := retryBackoff
 	ctx = klog.NewContext(watching, logger)
 	if observed.Survive(ctx, nil, func() error {
-		ctx, end := traceBegin(ctx, c.config.Tracer, key)
+		ctx, end := passtrace.Begin(ctx, c.config.Tracer, key)
 		defer end()
 		again = c.sync(ctx, key)
 		return nil

@@ -13,6 +13,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/passtrace"
 )
 
 // sync brings one MCPServer's children and status about. It reads from caches alone.
@@ -22,14 +23,14 @@ func (c *process) sync(ctx context.Context, key cache.ObjectName) retry {
 	places := state.places(key)
 	if !c.caughtUp(key, state, places) {
 		klog.FromContext(ctx).V(4).Info("Waiting for the cache to show our own last write")
-		traceEnd(ctx, OutcomeWaiting)
+		passtrace.End(ctx, passtrace.OutcomeWaiting)
 		return retryCatchUp
 	}
 	server := c.caches.Server(key)
 	if server == nil {
 		c.forget(key)
 		c.wakeNeighbours(key)
-		traceEnd(ctx, OutcomeGone)
+		passtrace.End(ctx, passtrace.OutcomeGone)
 		return retryNever
 	}
 	if state.uid != server.UID && state.uid != "" {
@@ -38,7 +39,7 @@ func (c *process) sync(ctx context.Context, key cache.ObjectName) retry {
 		places = state.places(key)
 	}
 	state.uid = server.UID
-	traceGeneration(ctx, server)
+	passtrace.Generation(ctx, server)
 
 	p := &pass{state: state, resolution: newResolution(server, state), results: results{unwritten: sets.New[apply.ObjectRef](), attempted: sets.New[claimKey]()}}
 	do := &executor{process: c, ctx: ctx, pass: p, shard: newShardCheck(c.config.Selector, c.config.Servers, server)}
@@ -52,7 +53,7 @@ func (c *process) sync(ctx context.Context, key cache.ObjectName) retry {
 		leaveSlot(p, do)
 		leaveTurn(p, do)
 	}
-	traceEnd(ctx, p.takeover.outcome(), p.refused...)
+	passtrace.End(ctx, p.takeover.outcome(), p.refused...)
 	if p.isRepeatedSoon() {
 		c.queue.Again(key)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
+	"github.com/freehold-dev/freehold/pkg/passtrace"
 	"github.com/freehold-dev/freehold/pkg/rollout"
 	"github.com/freehold-dev/freehold/pkg/status"
 	"github.com/freehold-dev/freehold/pkg/takeover"
@@ -324,4 +325,17 @@ func (t *takeoverState) isIdle() bool {
 
 func takenOver(server *v1beta1.MCPServer) *metav1.Condition {
 	return meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionTakenOver)
+}
+
+// outcome returns that of a pass in which nothing was refused.
+func (t *takeoverState) outcome() string {
+	switch {
+	case t.unrendered:
+		return passtrace.OutcomeInvalid
+	case t.Server.DeletionTimestamp != nil:
+		return passtrace.OutcomeDeleting
+	case t.reporting:
+		return passtrace.OutcomeDone
+	}
+	return passtrace.OutcomeWaiting
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/passtrace"
 )
 
 // traces are the spans that a controller has ended.
@@ -51,7 +52,7 @@ func (s *traces) took(t *testing.T) []look {
 	var looks []look
 	requests := 0
 	for _, span := range spans {
-		if span.Name != SpanSync {
+		if span.Name != passtrace.SpanSync {
 			requests++
 			continue
 		}
@@ -95,7 +96,7 @@ func TestEachRequestHasASpanBelowItsPass(t *testing.T) {
 		if got, want := len(requests(looks)), len(o.took()); got != want || want == 0 {
 			t.Errorf("%d spans of requests for %d of them: %v", got, want, looks)
 		}
-		if last := looks[len(looks)-1]; last.About != "shop/web" || last.Outcome != OutcomeDone || last.Generation != "1" || last.Failed != "" {
+		if last := looks[len(looks)-1]; last.About != "shop/web" || last.Outcome != passtrace.OutcomeDone || last.Generation != "1" || last.Failed != "" {
 			t.Errorf("the last pass is %+v", last)
 		}
 		o.becomeReady("web")
@@ -120,7 +121,9 @@ func TestEachRequestHasASpanBelowItsPass(t *testing.T) {
 		change(o.apiServer, "web", func(server *v1beta1.MCPServer) { server.Spec.Image = "" })
 		o.rest()
 		looks = spans.took(t)
-		if !slices.ContainsFunc(looks, func(l look) bool { return l.Outcome == OutcomeInvalid && l.Failed != "" && l.Generation == "2" }) {
+		if !slices.ContainsFunc(looks, func(l look) bool {
+			return l.Outcome == passtrace.OutcomeInvalid && l.Failed != "" && l.Generation == "2"
+		}) {
 			t.Errorf("a spec that cannot be rendered: %+v", looks)
 		}
 
@@ -130,10 +133,10 @@ func TestEachRequestHasASpanBelowItsPass(t *testing.T) {
 		if diff := cmp.Diff([]string{"apply mcpserver.toolhive.stacklok.dev/web freehold-finalizer: applied"}, requests(looks)); diff != "" {
 			t.Errorf("a deletion: requests (-want +got):\n%s", diff)
 		}
-		if !slices.ContainsFunc(looks, func(l look) bool { return l.Outcome == OutcomeDeleting && l.Failed == "" }) {
+		if !slices.ContainsFunc(looks, func(l look) bool { return l.Outcome == passtrace.OutcomeDeleting && l.Failed == "" }) {
 			t.Errorf("a deletion: %+v", looks)
 		}
-		if last := looks[len(looks)-1]; last.Outcome != OutcomeGone || last.About != "shop/web" || last.Generation != "" {
+		if last := looks[len(looks)-1]; last.Outcome != passtrace.OutcomeGone || last.About != "shop/web" || last.Generation != "" {
 			t.Errorf("after the end: %+v", last)
 		}
 	})

@@ -1,10 +1,12 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package controller
+// Package passtrace makes the spans of passes over MCPServers.
+package passtrace
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -16,7 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 )
 
-// instrumentation is the name under which this package makes spans.
+// instrumentation is the name of the library in the spans.
 const instrumentation = "github.com/freehold-dev/freehold/pkg/controller"
 
 // SpanSync is the name of the span of one pass over one MCPServer. The requests of the pass are its children.
@@ -44,8 +46,8 @@ const (
 	OutcomeGone = "gone"
 )
 
-// traceBegin begins the span of a pass.
-func traceBegin(ctx context.Context, tracer trace.TracerProvider, server cache.ObjectName) (_ context.Context, end func()) {
+// Begin begins the span of a pass.
+func Begin(ctx context.Context, tracer trace.TracerProvider, server cache.ObjectName) (_ context.Context, end func()) {
 	ctx, span := tracer.Tracer(instrumentation).Start(ctx, SpanSync)
 	if span.IsRecording() {
 		span.SetAttributes(apply.AttributeNamespace.String(server.Namespace), AttributeServer.String(server.Name))
@@ -53,39 +55,29 @@ func traceBegin(ctx context.Context, tracer trace.TracerProvider, server cache.O
 	return ctx, func() { span.End() }
 }
 
-// traceGeneration records in the span of a pass which MCPServer it is about.
-func traceGeneration(ctx context.Context, server *v1beta1.MCPServer) {
+// Generation records in the span of a pass which MCPServer it is about.
+func Generation(ctx context.Context, server *v1beta1.MCPServer) {
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		span.SetAttributes(AttributeGeneration.Int64(server.Generation))
 	}
 }
 
-// traceEnd records in the span of a pass how it ended: with the outcome, or, where writes were refused, with that of the first
+// End records in the span of a pass how it ended: with the outcome, or, where writes were refused, with that of the first
 // refusal. A refusal that passes by itself is recorded only if there is no other.
-func traceEnd(ctx context.Context, outcome string, refused ...error) {
+func End(ctx context.Context, outcome string, refused ...error) {
 	span := trace.SpanFromContext(ctx)
 	if !span.IsRecording() {
 		return
 	}
 	if len(refused) > 0 {
-		apply.RecordRefusal(span, refused[max(0, slices.IndexFunc(refused, isReported))])
+		apply.RecordRefusal(span, refused[max(0, slices.IndexFunc(refused, func(err error) bool {
+			refusal, ok := errors.AsType[*apply.Refusal](err)
+			return ok && refusal.IsReported()
+		}))])
 		return
 	}
 	span.SetAttributes(apply.AttributeOutcome.String(outcome))
 	if outcome == OutcomeInvalid {
 		span.SetStatus(codes.Error, "the spec cannot be rendered")
 	}
-}
-
-// outcome returns that of a pass in which nothing was refused.
-func (t *takeoverState) outcome() string {
-	switch {
-	case t.unrendered:
-		return OutcomeInvalid
-	case t.Server.DeletionTimestamp != nil:
-		return OutcomeDeleting
-	case t.reporting:
-		return OutcomeDone
-	}
-	return OutcomeWaiting
 }
