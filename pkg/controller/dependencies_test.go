@@ -242,54 +242,6 @@ func TestAConfigMapMadeAnewReplacesTheProxy(t *testing.T) {
 	}
 }
 
-// A ConfigMap whose content is not what its name tells is somebody else's, whatever owner it names: it is not written to,
-// no template comes to depend on it, and the user is told the way out.
-func TestAConfigMapOfAnotherContentIsForeign(t *testing.T) {
-	operate(t, []runtime.Object{guarded("web", permitAll)}, nil, func(t *testing.T, o *operating) {
-		o.becomeReady("web")
-		name := o.configNamed("web-authz-inline")
-		config, _ := get[*corev1.ConfigMap](o.apiServer, name)
-		theirs := config.DeepCopy()
-		theirs.UID, theirs.Data = "", map[string]string{runconfig.AuthzKey: "{}"}
-		pins := o.pins("web")
-		var there atomic.Bool
-		o.before.set(func(w write) error {
-			if !there.Load() && w.verb == "apply" && strings.HasPrefix(w.String(), "apply ConfigMap/web-authz-inline") {
-				return apierrors.NewServiceUnavailable("not before it is there")
-			}
-			return nil
-		})
-		remove[*corev1.ConfigMap](o.apiServer, name)
-		o.add(theirs)
-		there.Store(true)
-		o.rest()
-		status, reason, message := o.condition("web", v1beta1.ConditionFieldsOwned)
-		if status != metav1.ConditionFalse || reason != "ObjectNotOurs" || !strings.Contains(message, "kubectl delete configmap -n shop "+name) {
-			t.Errorf("FieldsOwned is %s because of %s: %s", status, reason, message)
-		}
-		o.took()
-		o.annotate("web", v1beta1.AnnotationTake, "configmap/"+name+":.data")
-		<-time.After(time.Hour)
-		o.rest()
-		for _, w := range o.took() {
-			if !strings.HasPrefix(w, "apply MCPServer/") {
-				t.Errorf("%s", w)
-			}
-		}
-		if got := o.pins("web"); got != pins {
-			t.Errorf("the template stands for %s, before for %s", got, pins)
-		}
-		remove[*corev1.ConfigMap](o.apiServer, name)
-		o.rest()
-		if now, ok := get[*corev1.ConfigMap](o.apiServer, name); !ok || !cmp.Equal(now.Data, config.Data) || !strings.HasSuffix(o.pins("web"), string(now.UID)) {
-			t.Errorf("after it was deleted there is %v, and the template stands for %s", now, o.pins("web"))
-		}
-		if status, _, message := o.condition("web", v1beta1.ConditionFieldsOwned); status != metav1.ConditionTrue {
-			t.Errorf("FieldsOwned is %s: %s", status, message)
-		}
-	})
-}
-
 // Whatever of its template is left to others, a proxy is replaced for another policy, and reads that.
 func TestAProxyWhoseTemplateIsYieldedFollowsItsPolicy(t *testing.T) {
 	for _, yielded := range []string{

@@ -258,6 +258,6 @@ func notOurs(v *observed.Snapshot, ref apply.ObjectRef) string {
 // notWhatItsNameTells says why a ConfigMap that exists is not the one that is wanted, although it has its name and is
 // the MCPServer's. What a pod has read of it cannot be undone by writing to it.
 func notWhatItsNameTells(ref apply.ObjectRef) string {
-	return "its data does not match the digest in its name, so another client wrote it, and Freehold does not use it. " +
-		"To let Freehold create it again: " + shell.Command("kubectl", "delete", "configmap", "-n", ref.Namespace, ref.Name)
+	return "its data does not match the digest in its name, so another client wrote it. Freehold does not use it: the proxy is replaced by one " +
+		"that reads the same content under another name. If the object is not needed: " + shell.Command("kubectl", "delete", "configmap", "-n", ref.Namespace, ref.Name)
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/workload"
 )
@@ -313,9 +314,10 @@ func TestConfigMapsOfALaterGenerationStay(t *testing.T) {
 					}
 					return nil
 				})
-				const later = "web-runconfig-0123456789abcdef"
 				config, _ := get[*corev1.ConfigMap](o.apiServer, o.configNamed("web-runconfig"))
 				config = config.DeepCopy()
+				config.Data = map[string]string{"runconfig.json": "{}"}
+				later := inventory.RunConfig.ContentName("web", config.Data)
 				config.Name, config.UID, config.ManagedFields = later, "later", nil
 				config.Annotations[v1beta1.AnnotationSource] = "server-web/2"
 				o.add(config)

@@ -55,6 +55,9 @@ type serverState struct {
 	// capWaits are how long it is before a number of replicas is set back again that another client keeps setting, in the order of
 	// inventory.Workloads. Without them it is set back at once.
 	capWaits [2]priorityqueue.Wait
+	// asideWait is how long it is before the proxy's documents get another name because another client has made an object of the present
+	// one. Without it they get one at once.
+	asideWait priorityqueue.Wait
 
 	// withoutEffect is what the MCPServer referred to when that had changed and its proxy had nothing to change: the annotation of a
 	// Deployment is written with its template alone, and does not tell. Without it the MCPServer waits for a turn that it does not need.

@@ -6,6 +6,7 @@ package controller
 import (
 	"errors"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
+	"github.com/freehold-dev/freehold/pkg/priorityqueue"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/status"
 	"github.com/freehold-dev/freehold/pkg/workload"
@@ -47,7 +49,7 @@ func (x *executor) inputs() (input render.Input, known bool) {
 }
 
 func renderIntents(p *pass, do *executor) bool {
-	result, err := render.Render(p.input, do.config.Options)
+	result, err := renderAside(p, do)
 	if invalid, ok := errors.AsType[*render.InvalidError](err); ok {
 		// The last good state stays.
 		p.takeover.unrendered = true
@@ -65,13 +67,78 @@ func renderIntents(p *pass, do *executor) bool {
 	return true
 }
 
+// renderAside renders names that no other client has taken. After another one was avoided it waits longer and longer before it avoids the next:
+// each replaces the proxy. Meanwhile, and while a pod may have read what another client made, the object that is in the way is refused.
+func renderAside(p *pass, do *executor) (*render.Result, error) {
+	var inTemplate []string
+	if deployment := p.Deployment(); deployment != nil {
+		inTemplate = deployment.Template.ConfigMaps
+	}
+	ref := func(name string) apply.ObjectRef {
+		return apply.NewObjectRef(managers.ConfigMap, p.Key.Namespace, name)
+	}
+	result, fresh, avoided, err := render.Aside(p.input, do.config.Options, inTemplate, func(name string) *render.Existing {
+		found := p.Children[ref(name)]
+		if found == nil {
+			return nil
+		}
+		return &render.Existing{UID: found.Object.GetUID(), Usable: !isInTheWay(p.Snapshot, ref(name)), Salt: found.Salt}
+	})
+	for _, name := range avoided {
+		if !slices.Contains(p.state.configMaps, ref(name)) {
+			p.state.configMaps = append(p.state.configMaps, ref(name))
+		}
+	}
+	if err == nil && len(fresh) > 0 {
+		if left := p.state.asideWait.Left(p.Now); left > 0 {
+			do.wakeIn(left)
+			return render.Render(p.input, do.config.Options)
+		}
+		p.state.asideWait.Begin(p.Now, asideBounds)
+	}
+	return result, err
+}
+
+// asideBounds bound how often the proxy gets the same document under another name.
+var asideBounds = priorityqueue.Bounds{Shortest: time.Minute, Longest: 10 * time.Minute}
+
+// refuseMisread refuses the ConfigMaps that other clients have made under names of the MCPServer's, as long as a pod of the proxy may have
+// read one or may come to.
+func refuseMisread(p *pass, do *executor) {
+	var named []string
+	if deployment := p.Deployment(); deployment != nil {
+		named = slices.Clone(deployment.Template.ConfigMaps)
+	}
+	for _, pod := range p.ProxyPods() {
+		named = append(named, pod.ConfigMaps...)
+	}
+	slices.Sort(named)
+	for _, name := range slices.Compact(named) {
+		ref := apply.NewObjectRef(managers.ConfigMap, p.Key.Namespace, name)
+		child := inventory.Named(ref, p.Key.Name)
+		if child != nil && child.ByContent && isInTheWay(p.Snapshot, ref) && !slices.Contains(wantedConfigs(p.Key, p.result.Intents), ref) {
+			do.write(child.Writer, apply.Request{Object: ref})
+		}
+	}
+}
+
+// isInTheWay reports whether another client has made an object under a name of the MCPServer's, which is not written.
+func isInTheWay(v *observed.Snapshot, ref apply.ObjectRef) bool {
+	return v.Children[ref] != nil && notOurs(v, ref) != ""
+}
+
 func forgetConfigMaps(p *pass, do *executor) {
 	if len(p.result.Held) > 0 || p.queued != nil {
 		return // The proxy keeps those that it has.
 	}
 	wanted := wantedConfigs(p.Key, p.result.Intents)
 	for _, ref := range p.state.configMaps {
-		if !slices.Contains(wanted, ref) {
+		switch {
+		case slices.Contains(wanted, ref):
+		case isInTheWay(p.Snapshot, ref):
+			wanted = append(wanted, ref) // It is looked at until it goes, and there is nothing to write to it.
+			p.attempted.Insert(claimKey{inventory.MainWriter(ref.Kind, ref.Name), ref})
+		default:
 			do.forgetAll(ref)
 			delete(p.state.unlabelled, ref)
 		}

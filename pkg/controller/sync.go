@@ -88,6 +88,7 @@ var (
 		{"references", "has reads confirm references where a child claims to be made from newer ones", always(confirmReferences)},
 		{"turns", "holds the proxy back until its turn, if a reference has changed that many MCPServers may share", always(awaitTurn)},
 		{"ConfigMaps", "forgets the ConfigMaps that are not wanted any more", always(forgetConfigMaps)},
+		{"misread ConfigMaps", "refuses those of other clients that a pod of the proxy may have read under a name of ours", always(refuseMisread)},
 		{"children", "writes the intents, each after those that it depends on", unlessBlocked(writeChildren)},
 		{"replicas", "writes the numbers of replicas, or leaves them to others", unlessBlocked(writeReplicas)},
 		{"restart", "deletes the proxies for which the author of the MCPServer does not want to wait", unlessBlocked(restartAtOnce)},

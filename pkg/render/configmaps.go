@@ -31,7 +31,9 @@ func (r *renderer) configMaps(document *runconfig.RunConfig) proxyConfig {
 	}
 	data := map[string]string{runconfig.Key: text}
 	labels := runConfigLabels(r.name)
-	config := proxyConfig{checksum: runconfig.Checksum(data, labels), runConfig: inventory.RunConfig.ContentName(r.name, data)}
+	config := proxyConfig{checksum: runconfig.Checksum(data, labels)}
+	data = salted(data, r.in.salts[inventory.RunConfig])
+	config.runConfig = inventory.RunConfig.ContentName(r.name, data)
 	r.want(inventory.RunConfig, corev1ac.ConfigMap(config.runConfig, r.namespace).
 		WithOwnerReferences(r.owner()).
 		WithLabels(labels).
@@ -48,7 +50,7 @@ func (r *renderer) configMaps(document *runconfig.RunConfig) proxyConfig {
 		r.invalid(v1beta1.ConditionAuthzConfigValidated, v1beta1.ReasonInvalidAuthzConfig,
 			"spec.authzConfig.inline cannot be written: %v.", err)
 	}
-	data = map[string]string{runconfig.AuthzKey: text}
+	data = salted(map[string]string{runconfig.AuthzKey: text}, r.in.salts[inventory.InlineAuthz])
 	config.inlineAuthz = inventory.InlineAuthz.ContentName(r.name, data)
 	r.want(inventory.InlineAuthz, corev1ac.ConfigMap(config.inlineAuthz, r.namespace).
 		WithOwnerReferences(r.owner()).

@@ -4,14 +4,10 @@
 package render
 
 import (
-	"maps"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
-	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
@@ -46,11 +42,4 @@ func pin(intent Intent, uids string) {
 		return
 	}
 	deployment.Spec.Template.WithAnnotations(map[string]string{v1beta1.AnnotationConfigUIDs: uids})
-}
-
-// HoldsWhatItsNameTells reports whether a ConfigMap that exists has the content of the intent for its name. One that does
-// not was made by another client: Freehold makes none with other content, and its ConfigMaps are immutable.
-func HoldsWhatItsNameTells(intent runtime.ApplyConfiguration, live *corev1.ConfigMap) bool {
-	want, ok := intent.(*corev1ac.ConfigMapApplyConfiguration)
-	return !ok || maps.Equal(live.Data, want.Data) && len(live.BinaryData) == 0
 }

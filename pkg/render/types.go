@@ -63,6 +63,9 @@ type Input struct {
 	// BackendProcess is what a runner for transport stdio is to be attached to, see ProcessOf; empty when that is not
 	// known. It has no meaning for other transports.
 	BackendProcess string
+
+	// salts are those of the ConfigMaps that are named by their content, see Aside.
+	salts map[*inventory.Child]string
 }
 
 // Intent is a typed apply configuration and the writer that wants it.

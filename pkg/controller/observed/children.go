@@ -31,8 +31,9 @@ import (
 // server where ownership is edited or explained. A cache holds it as a Cached.
 type Child struct {
 	apply.State
-	// Spoilt reports that the object is named by its content and has another one.
+	// Spoilt reports that the object is named by its content and has another one, and Salt is that of a ConfigMap.
 	Spoilt bool
+	Salt   string
 }
 
 // Reducer makes children of objects.
@@ -74,9 +75,15 @@ func (r *Reducer) Reduce(ref apply.ObjectRef, object metav1.Object, before *Chil
 		known = &before.State
 	}
 	made := &Child{State: *r.Applier.Reduce(ref, object, known, r.Writers[ref.Kind]...), Spoilt: isSpoilt(object)}
+	if config, ok := object.(*corev1.ConfigMap); ok && len(config.Data[render.SaltKey]) <= longestSalt {
+		made.Salt = config.Data[render.SaltKey]
+	}
 	made.Object = ReducedObject(ref.Kind, object)
 	return made
 }
+
+// longestSalt is more than a UID has, in bytes.
+const longestSalt = 64
 
 // isSpoilt reports whether an object has another content than the one that it is named by. What a pod has read of it cannot be
 // undone by writing to it.
@@ -211,6 +218,7 @@ type Cached struct {
 	// state has no object.
 	state  apply.State
 	spoilt bool
+	salt   string
 	// reduced is the struct of package workload, without its metadata; nil for an object of which just the metadata is kept.
 	reduced workload.Reduced
 }
@@ -233,7 +241,7 @@ func cachedOf(child *Child) *Cached {
 		namespace: unique.Make(object.GetNamespace()), name: object.GetName(), uid: object.GetUID(), version: object.GetResourceVersion(),
 		generation: object.GetGeneration(), created: object.GetCreationTimestamp().Unix(), deleted: object.GetDeletionTimestamp(),
 		labels: pairsOf(object.GetLabels()), Annotations: pairsOf(object.GetAnnotations()),
-		state: child.State, spoilt: child.Spoilt,
+		state: child.State, spoilt: child.Spoilt, salt: strings.Clone(child.Salt),
 	}
 	c.state.Object = nil
 	if reduced, ok := object.(workload.Reduced); ok {
@@ -267,7 +275,7 @@ func (c *Cached) child() *Child {
 		entry.Time = cached.time
 		meta.ManagedFields = append(meta.ManagedFields, entry)
 	}
-	child := &Child{State: c.state, Spoilt: c.spoilt}
+	child := &Child{State: c.state, Spoilt: c.spoilt, Salt: c.salt}
 	if child.Object = &meta; c.reduced != nil {
 		child.Object = c.reduced.WithMeta(meta)
 	}

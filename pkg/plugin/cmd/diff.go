@@ -95,12 +95,6 @@ func (o *diffOptions) run(argument string) error {
 			o.warn("%s is refused: %s", intent.Object, children.Why[intent.Object])
 			continue
 		}
-		if intent.Foreign {
-			o.found = true
-			o.warn("%s is refused: its data does not match the digest in its name. To let the operator create it again: %s", intent.Object,
-				o.client.Kubectl("delete", "-n", server.Namespace, intent.Object.String()))
-			continue
-		}
 		if err := o.show(palette, server, intent); err != nil {
 			return err
 		}

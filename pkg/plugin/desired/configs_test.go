@@ -12,8 +12,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 )
 
-// A ConfigMap of another content than its name tells is not compared: the operator does not write to it.
-func TestAForeignConfigMapIsNotCompared(t *testing.T) {
+// A ConfigMap of another content than its name tells is left alone: the plan has the same content under another name.
+func TestAForeignConfigMapIsAvoided(t *testing.T) {
 	s := server(v1beta1.TransportSSE)
 	w := settled(t, s)
 	for ref, object := range w {
@@ -23,8 +23,17 @@ func TestAForeignConfigMapIsNotCompared(t *testing.T) {
 		if err := unstructured.SetNestedField(object.Object, "{}", "data", "runconfig.json"); err != nil {
 			t.Fatal(err)
 		}
-		if got := w.plan(t, s)[managers.RunConfig+" "+ref.String()]; !got.Foreign || got.Same() {
-			t.Errorf("%s: foreign %t, same %t", ref, got.Foreign, got.Same())
+		avoided := 0
+		for key, intent := range w.plan(t, s) {
+			if key == managers.RunConfig+" "+ref.String() {
+				t.Errorf("%s is to be written", ref)
+			}
+			if intent.Writer == managers.RunConfig && !intent.Same() {
+				avoided++
+			}
+		}
+		if avoided != 1 {
+			t.Errorf("%d other ConfigMaps are to be written, want 1", avoided)
 		}
 		return
 	}

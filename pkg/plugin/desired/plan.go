@@ -7,6 +7,7 @@ import (
 	"errors"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,7 +49,7 @@ type Input struct {
 
 // Intent is one writer's intent for one object.
 type Intent struct {
-	// Planned is what the writer would do; nil when the object is Foreign.
+	// Planned is what the writer would do.
 	*apply.Planned
 	// Writer is the field manager.
 	Writer string
@@ -58,8 +59,6 @@ type Intent struct {
 	Live *unstructured.Unstructured
 	// Waits says why it is not written yet; empty when nothing is in the way.
 	Waits string
-	// Foreign is set when the object is a ConfigMap whose data is not what its name stands for. The operator does not use it.
-	Foreign bool
 	// Contested are the fields that others hold at another value. While there are any, nothing is written.
 	Contested []Contested
 }
@@ -120,12 +119,10 @@ func New(in Input) (*Plan, error) {
 		intent := Intent{Writer: rendered.Writer, Object: p.Ref(rendered.Kind, rendered.Name)}
 		intent.Live = in.Child(intent.Object)
 		p.pinConfigs(rendered)
-		if intent.Foreign = isForeign(rendered.Config, intent.Live); !intent.Foreign {
-			if intent.Planned, err = p.Plan(rendered, intent.Live, nil); err != nil {
-				return nil, err
-			}
-			intent.Contested = ContestedIn(intent.Planned)
+		if intent.Planned, err = p.Plan(rendered, intent.Live, nil); err != nil {
+			return nil, err
 		}
+		intent.Contested = ContestedIn(intent.Planned)
 		if intent.Live == nil && intent.Object.Kind == managers.Deployment && !p.backendReady() {
 			intent.Waits = "it is made once the backend is ready"
 		}
@@ -153,13 +150,6 @@ func New(in Input) (*Plan, error) {
 	return plan, nil
 }
 
-// isForeign reports whether there is a ConfigMap whose data is not what its name stands for.
-func isForeign(config runtime.ApplyConfiguration, live *unstructured.Unstructured) bool {
-	found := &corev1.ConfigMap{}
-	return live != nil && live.GroupVersionKind().GroupKind() == managers.ConfigMap &&
-		runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, found) == nil && !render.HoldsWhatItsNameTells(config, found)
-}
-
 // Render renders the intents for an MCPServer. The error is a *render.InvalidError.
 func Render(in Input) (*render.Result, error) {
 	rendering := render.Input{
@@ -170,7 +160,26 @@ func Render(in Input) (*render.Result, error) {
 		attached, _, _ := unstructured.NestedString(proxy.Object, "spec", "template", "metadata", "annotations", v1beta1.AnnotationAttachedTo)
 		rendering.BackendProcess = attached
 	}
-	return render.Render(rendering.Bounded(in.Options), in.Options)
+	result, _, _, err := render.Aside(rendering.Bounded(in.Options), in.Options, configMapsOf(proxy), func(name string) *render.Existing {
+		ref, found := apply.NewObjectRef(managers.ConfigMap, in.Server.Namespace, name), &corev1.ConfigMap{}
+		live := in.Child(ref)
+		if live == nil || runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, found) != nil {
+			return nil
+		}
+		named := inventory.Named(ref, in.Server.Name)
+		usable := named != nil && named.ByContent && named.ContentName(in.Server.Name, found.Data) == name && len(found.BinaryData) == 0
+		return &render.Existing{UID: found.UID, Usable: usable, Salt: found.Data[render.SaltKey]}
+	})
+	return result, err
+}
+
+// configMapsOf returns the ConfigMaps that a proxy's template names.
+func configMapsOf(proxy *unstructured.Unstructured) []string {
+	deployment := &appsv1.Deployment{}
+	if proxy == nil || runtime.DefaultUnstructuredConverter.FromUnstructured(proxy.Object, deployment) != nil {
+		return nil
+	}
+	return workload.ConfigMapsOf(&deployment.Spec.Template.Spec)
 }
 
 // Planner plans what the operator's writers do for an MCPServer.

@@ -4,6 +4,7 @@
 package behaviour
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,9 +18,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
+	"github.com/freehold-dev/freehold/pkg/inventory"
+	"github.com/freehold-dev/freehold/pkg/runconfig"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -181,8 +185,9 @@ func TestRollbackReadsItsOwnPolicy(t *testing.T) {
 	})
 }
 
-// TestConfigMapMadeAnewReplacesProxies deletes a ConfigMap under a proxy, and puts one of another content in its place while
-// the operator is away. That one is told, and not used; once it is gone, Freehold's own is back and the proxies are replaced.
+// TestConfigMapMadeAnewReplacesProxies puts a ConfigMap of another content in the place of one under a proxy, while the operator is away, and
+// then the one of the next policy beforehand. Neither is read by a further pod: the proxies read their policy under another name, the one that
+// was in the way is not touched, and until all do the MCPServer has failed.
 func TestConfigMapMadeAnewReplacesProxies(t *testing.T) {
 	t.Parallel()
 	ns := env.Namespace(t)
@@ -190,30 +195,64 @@ func TestConfigMapMadeAnewReplacesProxies(t *testing.T) {
 	ns.Create(t, harness.HTTPServer("guarded", harness.InlineAuthorization))
 	ns.AwaitSettled(t, "guarded")
 	before := namesOf(proxiesOf(t, ns, "guarded"))
-	theirs := ns.MustObject(t, harness.InlineAuthz, "guarded")
-	name := theirs.GetName()
+	ours := ns.MustObject(t, harness.InlineAuthz, "guarded")
+	history := ns.Record(t, v1beta1.SchemeGroupVersion.WithResource("mcpservers"))
 	harness.Stop(t, operator)
 	client := ns.Objects(harness.InlineAuthz)
-	if err := client.Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+	if err := client.Delete(t.Context(), ours.GetName(), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	theirs.SetUID("")
-	theirs.SetResourceVersion("")
-	theirs.SetManagedFields(nil)
-	theirs.Object["data"] = map[string]any{"authz.json": "{}"}
-	if _, err := client.Create(t.Context(), theirs, metav1.CreateOptions{FieldManager: harness.Hand}); err != nil {
-		t.Fatal(err)
+	squat := func(name string) (uid types.UID) {
+		t.Helper()
+		theirs := ours.DeepCopy()
+		theirs.SetName(name)
+		theirs.SetUID("")
+		theirs.SetResourceVersion("")
+		theirs.SetManagedFields(nil)
+		theirs.Object["data"] = map[string]any{"authz.json": "{}"}
+		made, err := client.Create(t.Context(), theirs, metav1.CreateOptions{FieldManager: harness.Hand})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made.GetUID()
 	}
+	uid := squat(ours.GetName())
 	ns.Operate(t)
-	ns.AwaitStatus(t, "guarded", harness.Expectation{Condition: v1beta1.ConditionFieldsOwned, Status: metav1.ConditionFalse, Reason: "ObjectNotOurs", Message: []string{"kubectl delete configmap -n " + ns.Name + " " + name}})
-	ns.Kubectl(t).Run(t, "delete", "configmap", name)
+	harness.Eventually(t, "all proxies are others", func(context.Context) error {
+		for _, pod := range namesOf(proxiesOf(t, ns, "guarded")) {
+			if slices.Contains(before, pod) {
+				return fmt.Errorf("pod %s may have read another policy, and is still there", pod)
+			}
+		}
+		return nil
+	})
 	ns.AwaitStatus(t, "guarded", harness.Fine...)
 	ns.AwaitSettled(t, "guarded")
 	checkProxiesReadTheirPolicy(t, ns, "guarded", "permit")
-	for _, pod := range namesOf(proxiesOf(t, ns, "guarded")) {
-		if slices.Contains(before, pod) {
-			t.Errorf("pod %s may have read another policy, and is still there", pod)
-		}
+	if !slices.ContainsFunc(history.Complete(t), func(v harness.Version) bool {
+		phase, _, _ := unstructured.NestedString(v.Object, "status", "phase")
+		return phase == string(v1beta1.PhaseFailed)
+	}) {
+		t.Error("it has never failed")
+	}
+
+	server, err := ns.Servers.Get(t.Context(), "guarded", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	forbids(server)
+	inline := server.Spec.AuthzConfig.Inline
+	text, err := runconfig.InlineDocument(inline.Policies, cmp.Or(inline.EntitiesJSON, runconfig.NoEntities))
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := inventory.InlineAuthz.ContentName("guarded", map[string]string{runconfig.AuthzKey: text})
+	squat(next)
+	ns.Edit(t, "guarded", forbids)
+	ns.AwaitSettled(t, "guarded")
+	checkProxiesReadTheirPolicy(t, ns, "guarded", forbidding)
+	if live, err := client.Get(t.Context(), ours.GetName(), metav1.GetOptions{}); err != nil || live.GetUID() != uid {
+		t.Errorf("%s is not as its client has made it: %v, %v", ours.GetName(), live, err)
 	}
 }
 
