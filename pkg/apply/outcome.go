@@ -266,6 +266,12 @@ type Refusal struct {
 // repeated.
 func (e *Refusal) IsReported() bool { return e.Repeated || !Policies()[e.Class].Passes }
 
+// IsReported reports whether an error is, or wraps, a refusal that is to be reported.
+func IsReported(err error) bool {
+	refusal, ok := errors.AsType[*Refusal](err)
+	return ok && refusal.IsReported()
+}
+
 // Error implements error.
 func (e *Refusal) Error() string {
 	if e.Writer == "" {

@@ -19,12 +19,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/status"
 )
 
-// isReported reports whether a refusal is to be reported to the user by now.
-func isReported(err error) bool {
-	refusal, ok := errors.AsType[*apply.Refusal](err)
-	return ok && refusal.IsReported()
-}
-
 // isUnanswered reports whether a refusal says nothing about what was asked for: another answer may come without any change.
 func isUnanswered(err error) bool {
 	switch apply.ClassOf(err) {
@@ -37,13 +31,13 @@ func isUnanswered(err error) bool {
 // isMomentary reports whether a refusal should be over when the write is made again, which is at once.
 func isMomentary(err error) bool {
 	class := apply.ClassOf(err)
-	return !isReported(err) && (class == apply.ClassMoved || class == apply.ClassTransient)
+	return !apply.IsReported(err) && (class == apply.ClassMoved || class == apply.ClassTransient)
 }
 
 // isDue reports whether a refusal keeps the spec from being carried out. One that has just begun does not, if the status reports the
 // generation of the MCPServer already.
 func isDue(server *v1beta1.MCPServer, err error) bool {
-	return isReported(err) || server.Status.ObservedGeneration != server.Generation
+	return apply.IsReported(err) || server.Status.ObservedGeneration != server.Generation
 }
 
 // concernsPods reports whether pods are not as they should be because of a refusal.

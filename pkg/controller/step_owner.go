@@ -69,7 +69,7 @@ func ownFinalizer(p *pass, do *executor) bool {
 	case class == apply.ClassMoved && unowned == "" && ahead != "" && slices.Contains(p.Server.Finalizers, v1beta1.Finalizer):
 		// This cache is behind the operator that wrote these children. They stay, and the condition reports that.
 		p.refused = slices.DeleteFunc(p.refused, func(err error) bool { return err == out.Err }) //nolint:errorlint // this very one
-	case !slices.ContainsFunc(p.refused, isReported):
+	case !slices.ContainsFunc(p.refused, apply.IsReported):
 		return false // The refusal should be over in a moment.
 	default:
 		p.blocked = true // Children without a finalizer could be left behind. The condition says what keeps Freehold from writing them.

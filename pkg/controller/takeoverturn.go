@@ -128,7 +128,7 @@ func beginTakeover(p *pass, do *executor) bool {
 		}
 	}
 	if admission == takesOver && !do.reveal(p.state.places(p.Key)...) {
-		if !slices.ContainsFunc(p.refused, isReported) {
+		if !slices.ContainsFunc(p.refused, apply.IsReported) {
 			return false // The refusal should be over in a moment, or the next pass knows more.
 		}
 		p.blocked = true // What ToolHive has made without labels would not be taken over. The condition says what cannot be read.

@@ -6,7 +6,6 @@ package passtrace
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -70,10 +69,7 @@ func End(ctx context.Context, outcome string, refused ...error) {
 		return
 	}
 	if len(refused) > 0 {
-		apply.RecordRefusal(span, refused[max(0, slices.IndexFunc(refused, func(err error) bool {
-			refusal, ok := errors.AsType[*apply.Refusal](err)
-			return ok && refusal.IsReported()
-		}))])
+		apply.RecordRefusal(span, refused[max(0, slices.IndexFunc(refused, apply.IsReported))])
 		return
 	}
 	span.SetAttributes(apply.AttributeOutcome.String(outcome))
