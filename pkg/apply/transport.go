@@ -60,7 +60,7 @@ func OwnWaits(next http.RoundTripper) http.RoundTripper {
 const (
 	// writeTimeout is a second more than the 34 seconds that an API server takes at most to answer a write.
 	writeTimeout = 35 * time.Second
-	// readTimeout is more than the minute after which API servers end a request, unless they are told otherwise.
+	// readTimeout is five seconds more than the default of the API server's flag --request-timeout.
 	readTimeout = 65 * time.Second
 )
 

@@ -1,8 +1,8 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bounds refuses objects of users that are too large to be kept in memory, and says what is kept of them. Whoever may create objects
-// in one namespace could otherwise fill the operator's memory, and end it for all.
+// Package bounds refuses objects of users that are too large to be kept in memory, and says what is kept of them. A client that may create
+// objects in one namespace could otherwise fill the operator's memory, and so end the operator for all namespaces.
 package bounds
 
 import (
@@ -37,7 +37,8 @@ const mark = ""
 func Problem(object metav1.Object) string { return object.GetAnnotations()[mark] }
 
 // Reduce returns an object without large annotations that Freehold does not read, or what is kept of one that is too large: its identity, and
-// what is not too large of the rest but its spec, or its data. most is how large a part may be, in bytes, DefaultSize when 0. The object must be a pointer to a struct, and may be modified.
+// what is not too large of the rest but its spec, or its data. most is how large a part may be, in bytes, DefaultSize when 0. The object
+// must be a pointer to a struct, and may be modified.
 func Reduce[T metav1.Object](object T, most int) T {
 	if Problem(object) != "" {
 		return object

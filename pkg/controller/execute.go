@@ -53,10 +53,10 @@ func (x *executor) write(manager string, req apply.Request) apply.Outcome {
 	p, ref := x.pass, req.Object
 	live := p.Object(ref)
 	p.attempted.Insert(claimKey{manager, ref})
-	x.complete(manager, &req)
 	if out, late := x.isLate(manager, ref); late {
 		return out
 	}
+	x.complete(manager, &req)
 	if reason := notOurs(p.Snapshot, ref); reason != "" {
 		if owner := cache.NewObjectName(p.Key.Namespace, p.CheckOwner(ref, live).Other); !x.caches.Serves(owner) {
 			x.forget(claimKey{manager, ref}) // What is not written is not contested. Otherwise its owner's writes are remembered.

@@ -134,9 +134,14 @@ func stillSet(intent render.Intent, live metav1.Object) []string {
 	return intent.Unset
 }
 
+// configMapRef names a ConfigMap of the MCPServer's namespace.
+func configMapRef(v *observed.Snapshot, name string) apply.ObjectRef {
+	return apply.NewObjectRef(managers.ConfigMap, v.Key.Namespace, name)
+}
+
 // configUID returns the UID of a ConfigMap as this pass saw or left it; empty when there is none.
 func configUID(v *observed.Snapshot, name string) types.UID {
-	live := v.Object(apply.NewObjectRef(managers.ConfigMap, v.Key.Namespace, name))
+	live := v.Object(configMapRef(v, name))
 	if live == nil {
 		return ""
 	}

@@ -81,21 +81,14 @@ func TestAPolicyThatAnotherClientReplacesIsReadUnderAnotherName(t *testing.T) {
 			t.Errorf("the object in the way is gone, and there are the writes %v", got)
 		}
 
-		second := ""
-		for _, volume := range deploymentOf(o, "web").Spec.Template.Spec.Volumes {
-			if volume.ConfigMap != nil && strings.HasPrefix(volume.ConfigMap.Name, "web-authz-inline-") {
-				second = volume.ConfigMap.Name
-			}
-		}
+		second := o.policyInTemplate("web")
 		rolled := 0
 		for round := range 20 {
 			o.squat(second, "again-"+string(rune('a'+round)))
 			<-time.After(30 * time.Second)
-			for _, volume := range deploymentOf(o, "web").Spec.Template.Spec.Volumes {
-				if volume.ConfigMap != nil && strings.HasPrefix(volume.ConfigMap.Name, "web-authz-inline-") && volume.ConfigMap.Name != second {
-					second = volume.ConfigMap.Name
-					rolled++
-				}
+			if now := o.policyInTemplate("web"); now != second {
+				second = now
+				rolled++
 			}
 		}
 		if rolled < 2 || rolled > 5 {
@@ -129,7 +122,15 @@ func TestANameThatIsTakenBeforehandIsAvoided(t *testing.T) {
 	})
 }
 
-func deploymentOf(o *operating, name string) *appsv1.Deployment {
+// policyInTemplate returns the ConfigMap with the inline policy that the proxy's template names.
+func (o *operating) policyInTemplate(name string) string {
+	o.t.Helper()
 	deployment, _ := get[*appsv1.Deployment](o.apiServer, name)
-	return deployment
+	for _, volume := range deployment.Spec.Template.Spec.Volumes {
+		if volume.ConfigMap != nil && strings.HasPrefix(volume.ConfigMap.Name, name+"-authz-inline-") {
+			return volume.ConfigMap.Name
+		}
+	}
+	o.t.Fatalf("the template of %s names no policy", name)
+	return ""
 }

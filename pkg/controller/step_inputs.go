@@ -70,23 +70,17 @@ func renderIntents(p *pass, do *executor) bool {
 // renderAside renders names that no other client has taken. After another one was avoided it waits longer and longer before it avoids the next:
 // each replaces the proxy. Meanwhile, and while a pod may have read what another client made, the object that is in the way is refused.
 func renderAside(p *pass, do *executor) (*render.Result, error) {
-	var inTemplate []string
-	if deployment := p.Deployment(); deployment != nil {
-		inTemplate = deployment.Template.ConfigMaps
-	}
-	ref := func(name string) apply.ObjectRef {
-		return apply.NewObjectRef(managers.ConfigMap, p.Key.Namespace, name)
-	}
-	result, fresh, avoided, err := render.Aside(p.input, do.config.Options, inTemplate, func(name string) *render.Existing {
-		found := p.Children[ref(name)]
+	result, fresh, avoided, err := render.Aside(p.input, do.config.Options, inTemplate(p.Snapshot), func(name string) *render.Existing {
+		ref := configMapRef(p.Snapshot, name)
+		found := p.Children[ref]
 		if found == nil {
 			return nil
 		}
-		return &render.Existing{UID: found.Object.GetUID(), Usable: !isInTheWay(p.Snapshot, ref(name)), Salt: found.Salt}
+		return &render.Existing{UID: found.Object.GetUID(), Usable: !isInTheWay(p.Snapshot, ref), Salt: found.Salt}
 	})
 	for _, name := range avoided {
-		if !slices.Contains(p.state.configMaps, ref(name)) {
-			p.state.configMaps = append(p.state.configMaps, ref(name))
+		if ref := configMapRef(p.Snapshot, name); !slices.Contains(p.state.configMaps, ref) {
+			p.state.configMaps = append(p.state.configMaps, ref)
 		}
 	}
 	if err == nil && len(fresh) > 0 {
@@ -105,21 +99,26 @@ var asideBounds = priorityqueue.Bounds{Shortest: time.Minute, Longest: 10 * time
 // refuseMisread refuses the ConfigMaps that other clients have made under names of the MCPServer's, as long as a pod of the proxy may have
 // read one or may come to.
 func refuseMisread(p *pass, do *executor) {
-	var named []string
-	if deployment := p.Deployment(); deployment != nil {
-		named = slices.Clone(deployment.Template.ConfigMaps)
-	}
+	named, wanted := slices.Clone(inTemplate(p.Snapshot)), wantedConfigs(p.Key, p.result.Intents)
 	for _, pod := range p.ProxyPods() {
 		named = append(named, pod.ConfigMaps...)
 	}
 	slices.Sort(named)
 	for _, name := range slices.Compact(named) {
-		ref := apply.NewObjectRef(managers.ConfigMap, p.Key.Namespace, name)
+		ref := configMapRef(p.Snapshot, name)
 		child := inventory.Named(ref, p.Key.Name)
-		if child != nil && child.ByContent && isInTheWay(p.Snapshot, ref) && !slices.Contains(wantedConfigs(p.Key, p.result.Intents), ref) {
+		if child != nil && child.ByContent && isInTheWay(p.Snapshot, ref) && !slices.Contains(wanted, ref) {
 			do.write(child.Writer, apply.Request{Object: ref})
 		}
 	}
+}
+
+// inTemplate returns the ConfigMaps that the proxy's template names; nil without a Deployment.
+func inTemplate(v *observed.Snapshot) []string {
+	if deployment := v.Deployment(); deployment != nil {
+		return deployment.Template.ConfigMaps
+	}
+	return nil
 }
 
 // isInTheWay reports whether another client has made an object under a name of the MCPServer's, which is not written.

@@ -101,9 +101,8 @@ func changedReferences(p *pass, do *executor, template *render.Intent) apply.Ref
 
 // keepsTemplate reports whether a proxy stays as it is.
 func keepsTemplate(p *pass, do *executor, deployment *workload.Deployment, template *render.Intent) bool {
-	read := deployment.Template.ConfigMaps
 	for _, intent := range p.result.Intents {
-		if intent.Child == inventory.RunConfig && !slices.Contains(read, intent.Name) {
+		if intent.Child == inventory.RunConfig && !slices.Contains(deployment.Template.ConfigMaps, intent.Name) {
 			return false
 		}
 	}

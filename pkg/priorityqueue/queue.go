@@ -109,7 +109,7 @@ type order[K comparable] struct {
 
 // level has the lines of the groups whose keys wait in it, in the order of their turns.
 type level[K comparable] struct {
-	lines *list.List // of *line[K]
+	lines *list.List // of line[K]
 	of    map[string]*list.Element
 }
 

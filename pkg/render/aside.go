@@ -26,7 +26,8 @@ type Existing struct {
 	Salt string
 }
 
-// mostAside is how many objects of others a ConfigMap avoids. Whoever makes one more knows its name only when Freehold has made that itself.
+// mostAside is how many objects of other clients one pass avoids for a document. A client that takes a name needs the UID in its salt, which it
+// learns only from the object that was there before.
 const mostAside = 8
 
 // Aside is Render for names that another client may have taken: a document whose ConfigMap has another content is in one of another name. The
@@ -46,6 +47,9 @@ func Aside(in Input, opts Options, inTemplate []string, existing func(name strin
 				continue
 			}
 			live := existing(intent.Name)
+			if live != nil && live.Usable && slices.Contains(inTemplate, intent.Name) {
+				continue // As a rule the template names it already, and nothing needs to be hashed again.
+			}
 			if live != nil && !live.Usable && !slices.Contains(avoided, intent.Name) {
 				avoided = append(avoided, intent.Name)
 			}
