@@ -236,8 +236,12 @@ func AlteredFields(schema managedfields.TypeConverter, sent, stored *unstructure
 	return altered, nil
 }
 
-// String says what was sent and what is stored, in one line.
+// String says what was sent and what is stored, in one line. Of the data of a ConfigMap it shows nothing: a policy may be in it that not all
+// who read conditions may read.
 func (f AlteredField) String() string {
+	if strings.HasPrefix(f.Path, ".data.") {
+		return f.Path + " is not stored as it was sent"
+	}
 	return fmt.Sprintf("%s was sent as %s and is stored as %s", f.Path, quoted(f.Sent), quoted(f.Stored))
 }
 

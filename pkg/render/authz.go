@@ -94,23 +94,23 @@ func (r *renderer) authzFromConfigMap(ref *v1beta1.ConfigMapAuthzRef, mapping ru
 	if err != nil {
 		r.holdFor(v1beta1.ConditionAuthzConfigValidated, v1beta1.ReasonInvalidAuthzConfig,
 			"The key %s of ConfigMap %s is not an authorization configuration: %s.",
-			quote(key), quote(ref.Name), oneLine(err))
+			quote(key), quote(ref.Name), runconfig.WithoutContent(err))
 		return nil
 	}
 	r.uses(configMap)
-	if provider := authz.PrimaryUpstreamProvider; provider != "" && !r.hasUpstream() {
+	if authz.PrimaryUpstreamProvider != "" && !r.hasUpstream() {
 		// The proxyrunner looks for a token of that provider, finds none, and denies. Without the key it would judge by
 		// the claims of the request's token, which is more than the author of the policy asked for.
 		r.notice(v1beta1.ConditionAuthzConfigValidated, v1beta1.ReasonPrimaryUpstreamProviderDenies,
-			"The key %s of ConfigMap %s sets primary_upstream_provider to %s. No proxy of an MCPServer without an "+
-				"embedded authorization server has a token of that provider: the proxy denies every request. "+
+			"The key %s of ConfigMap %s sets primary_upstream_provider. No proxy of an MCPServer without an "+
+				"embedded authorization server has a token of such a provider: the proxy denies every request. "+
 				"Remove primary_upstream_provider to judge requests by their own token.",
-			quote(key), quote(ref.Name), quote(provider))
+			quote(key), quote(ref.Name))
 	}
 	if authz.Type != runconfig.AuthzTypeCedar && mapping != (runconfig.ClaimMapping{}) {
 		r.notice(v1beta1.ConditionSpecValid, v1beta1.ReasonFieldsIgnored,
 			"spec.authzConfig.groupClaimName, roleClaimName and groupEntityType have no effect: the authorization "+
-				"configuration in ConfigMap %s is of type %s, not %s.", quote(ref.Name), authz.Type, runconfig.AuthzTypeCedar)
+				"configuration in ConfigMap %s is not of type %s.", quote(ref.Name), runconfig.AuthzTypeCedar)
 	}
 	return authz
 }

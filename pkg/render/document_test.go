@@ -261,8 +261,8 @@ func TestNoticesTellWhatAnAuthorizationDocumentDoes(t *testing.T) {
 			text: "{version: v, type: cedarv1, cedar: {policies: ['permit(principal, action, resource);'], primary_upstream_provider: okta}}",
 			want: []Problem{{
 				"AuthzConfigValidated", "PrimaryUpstreamProviderDenies",
-				`The key "k" of ConfigMap "cm" sets primary_upstream_provider to "okta". No proxy of an MCPServer without an ` +
-					"embedded authorization server has a token of that provider: the proxy denies every request. " +
+				`The key "k" of ConfigMap "cm" sets primary_upstream_provider. No proxy of an MCPServer without an ` +
+					"embedded authorization server has a token of such a provider: the proxy denies every request. " +
 					"Remove primary_upstream_provider to judge requests by their own token.",
 			}, unnamedCallers},
 		},
@@ -272,7 +272,7 @@ func TestNoticesTellWhatAnAuthorizationDocumentDoes(t *testing.T) {
 			want: []Problem{{
 				"SpecValid", "FieldsIgnored",
 				"spec.authzConfig.groupClaimName, roleClaimName and groupEntityType have no effect: the authorization " +
-					`configuration in ConfigMap "cm" is of type httpv1, not cedarv1.`,
+					`configuration in ConfigMap "cm" is not of type cedarv1.`,
 			}, unnamedCallers},
 		},
 	} {

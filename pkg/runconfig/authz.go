@@ -12,11 +12,12 @@ import (
 	"maps"
 	"net/url"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
 	cedarlang "github.com/cedar-policy/cedar-go"
-	goyaml "go.yaml.in/yaml/v2"
+	goyaml "go.yaml.in/yaml/v3"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
@@ -107,6 +108,32 @@ func CedarAuthz(cedar *Cedar) (*Authz, error) {
 	return &Authz{Type: AuthzTypeCedar, PrimaryUpstreamProvider: cedar.PrimaryUpstreamProvider, document: document}, nil
 }
 
+// contentError is an error whose text repeats a part of the configuration, and the same without that.
+type contentError struct{ text, without string }
+
+func (e *contentError) Error() string { return e.text }
+
+// position is where a parser of YAML, JSON or Cedar says that it stopped.
+var position = regexp.MustCompile(`\bline \d+|\boffset \d+|:\d+:\d+\b`)
+
+// unread returns the error of a parser, which quotes what it reads, and without that as much as where it stopped.
+func unread(err error) error {
+	at := position.FindString(err.Error())
+	if row, column, ok := strings.Cut(strings.TrimPrefix(at, ":"), ":"); ok {
+		at = fmt.Sprintf("line %s, column %s", row, column)
+	}
+	return &contentError{err.Error(), strings.TrimSuffix("it cannot be read, at "+at, ", at ")}
+}
+
+// WithoutContent returns what an error of ParseAuthz says, without a value or a key of the configuration: who refers to a ConfigMap may have
+// no right to read it.
+func WithoutContent(err error) string {
+	if inside, ok := errors.AsType[*contentError](err); ok {
+		return strings.ReplaceAll(err.Error(), inside.text, inside.without)
+	}
+	return err.Error()
+}
+
 // ParseAuthz reads an authorization configuration from YAML or JSON, with a claim mapping that goes before its own. It
 // returns an error for one that the proxyrunner would not start with, and for one that could be read in two ways. Keys that
 // it does not know are kept.
@@ -150,25 +177,26 @@ func ParseAuthz(text string, override ClaimMapping) (*Authz, error) {
 		}
 		return &Authz{Type: known.Type, document: document}, nil
 	default:
-		return nil, fmt.Errorf("type is %q, and only %q and %q can be used", known.Type, AuthzTypeCedar, AuthzTypeHTTP)
+		only := fmt.Sprintf("only %q and %q can be used", AuthzTypeCedar, AuthzTypeHTTP)
+		return nil, &contentError{fmt.Sprintf("type is %q, and %s", known.Type, only), "type is another one, and " + only}
 	}
 }
 
 // oneDocument turns YAML or JSON into JSON with sorted keys. A key that is there twice, and a second document, would
 // be dropped by the usual way to read YAML.
 func oneDocument(text string) (json.RawMessage, error) {
-	if err := boundExpansion(text); err != nil {
-		return nil, err
+	documents, first, second := goyaml.NewDecoder(strings.NewReader(text)), goyaml.Node{}, goyaml.Node{}
+	if err := documents.Decode(&first); err != nil {
+		return nil, unread(err)
+	}
+	if e := (expansion{}); e.length(&first) > mostExpanded {
+		return nil, errExpansion
 	}
 	document, err := yaml.YAMLToJSONStrict([]byte(text))
 	if err != nil {
-		return nil, err
+		return nil, unread(err)
 	}
-	documents, ignored := goyaml.NewDecoder(strings.NewReader(text)), any(nil)
-	if err := documents.Decode(&ignored); err != nil {
-		return nil, err
-	}
-	if err := documents.Decode(&ignored); !errors.Is(err, io.EOF) {
+	if err := documents.Decode(&second); !errors.Is(err, io.EOF) {
 		return nil, errors.New("it holds more than one YAML document")
 	}
 	return document, nil
@@ -187,10 +215,14 @@ type knownKeys struct {
 func readKnown(document json.RawMessage) (*knownKeys, error) {
 	known, exact := &knownKeys{}, &knownKeys{}
 	if err := json.Unmarshal(document, known); err != nil {
-		return nil, err
+		without := "it is not an object"
+		if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && mismatch.Field != "" {
+			without = fmt.Sprintf("%s is not of type %s", mismatch.Field, mismatch.Type)
+		}
+		return nil, &contentError{err.Error(), without}
 	}
 	if err := kjson.UnmarshalCaseSensitivePreserveInts(document, exact); err != nil {
-		return nil, err
+		return nil, unread(err)
 	}
 	if !reflect.DeepEqual(known, exact) {
 		return nil, errors.New("a key has an upper case letter where the proxyrunner's has a lower case one")
@@ -223,7 +255,8 @@ func twinsIn(value any) error {
 		for _, key := range slices.Sorted(maps.Keys(value)) {
 			folded := strings.ToLower(strings.ToUpper(key)) // "ſ" is "s" too, as it is to the proxyrunner.
 			if twin, ok := exact[folded]; ok {
-				return fmt.Errorf("the keys %q and %q differ only in their case, and the proxyrunner would obey one of them; remove the other", twin, key)
+				const differ = "differ only in their case, and the proxyrunner would obey one of them; remove the other"
+				return &contentError{fmt.Sprintf("the keys %q and %q %s", twin, key, differ), "two keys " + differ}
 			}
 			if exact[folded] = key; key == "attrs" || key == "tags" {
 				continue
@@ -277,7 +310,8 @@ func (c *Cedar) validate() error {
 	}
 	if name := c.GroupEntityType; name != "" &&
 		(strings.Contains(name, "::") || parsePolicy(fmt.Sprintf(`permit(principal in %s::"x", action, resource);`, name)) != nil) {
-		return fmt.Errorf("group_entity_type %q is not a name of Cedar's language, or has a namespace", name)
+		const not = "is not a name of Cedar's language, or has a namespace"
+		return &contentError{fmt.Sprintf("group_entity_type %q %s", name, not), "group_entity_type " + not}
 	}
 	if c.EntitiesJSON == "" {
 		return nil
@@ -287,14 +321,14 @@ func (c *Cedar) validate() error {
 	}
 	var list []json.RawMessage
 	if err := json.Unmarshal([]byte(c.EntitiesJSON), &list); err != nil {
-		return fmt.Errorf("the entities are not a JSON list: %w", err)
+		return fmt.Errorf("the entities are not a JSON list: %w", unread(err))
 	}
 	if list == nil {
 		return errors.New("the entities are not a JSON list: they are null")
 	}
 	var entities cedarlang.EntityMap
 	if err := json.Unmarshal([]byte(c.EntitiesJSON), &entities); err != nil {
-		return fmt.Errorf("the entities are not Cedar's: %w", err)
+		return fmt.Errorf("the entities are not Cedar's: %w", unread(err))
 	}
 	return refuseTwins([]byte(c.EntitiesJSON))
 }
@@ -309,10 +343,10 @@ func (p *decisionPoint) validate() error {
 		return errors.New("pdp.http.url is not a URL")
 	}
 	if address.Scheme != "http" && address.Scheme != "https" {
-		return fmt.Errorf("the scheme of pdp.http.url is %q; it must be http or https", address.Scheme)
+		return &contentError{fmt.Sprintf("the scheme of pdp.http.url is %q; it must be http or https", address.Scheme), "the scheme of pdp.http.url must be http or https"}
 	}
 	if p.ClaimMapping != "mpe" && p.ClaimMapping != "standard" {
-		return fmt.Errorf("pdp.claim_mapping is %q; it must be mpe or standard", p.ClaimMapping)
+		return &contentError{fmt.Sprintf("pdp.claim_mapping is %q; it must be mpe or standard", p.ClaimMapping), "pdp.claim_mapping must be mpe or standard"}
 	}
 	return nil
 }

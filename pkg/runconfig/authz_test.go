@@ -110,6 +110,36 @@ func TestAuthorizationDocumentIsRefused(t *testing.T) {
 	}
 }
 
+// Whatever is wrong with a configuration, what is said of it without its content has no text of it, wherever that is.
+func TestWhatIsSaidWithoutContentHasNone(t *testing.T) {
+	const secret = "Zq7x"
+	documents := []string{
+		`{version: v, type: cedarv1, later: &a [1], cedar: {policies: ['permit(principal in A::"b", action, resource) when { 1 < 2 };'], group_entity_type: A, ` +
+			`entities_json: '[{"uid": {"type": "A", "id": "a"}, "parents": [], "attrs": {"n": 1}}]', multi_valued_claims: [scp]}}`,
+		"version: v\ntype: httpv1\npdp:\n  claim_mapping: mpe\n  http:\n    url: http://h\n    timeout: 1\n",
+		"cedar:\n  policies: [q]\n  Policies: [q]\n",
+	}
+	found := map[string]bool{}
+	for _, whole := range documents {
+		for at := range len(whole) + 1 {
+			for _, insert := range []string{secret, `"` + secret, "'" + secret, "*" + secret, secret + ": ", " @" + secret, "{" + secret, "\n" + secret, secret + " = "} {
+				text := whole[:at] + insert + whole[at:]
+				_, err := ParseAuthz(text, ClaimMapping{})
+				if err == nil {
+					continue
+				}
+				found[WithoutContent(err)] = true
+				if without := WithoutContent(err); strings.Contains(strings.ToLower(without), strings.ToLower(secret)) || len(without) < len("it is empty") {
+					t.Errorf("%q: %v: without content %q", text, err, without)
+				}
+			}
+		}
+	}
+	if len(found) < 20 {
+		t.Errorf("only %d are told apart: %q", len(found), found)
+	}
+}
+
 // TestAuthorizationDocumentWithKeysThatFoldToOneIsRefused: the proxyrunner takes keys that differ only in their case for one, and
 // the last of them wins. The keys of attributes and tags of entities are different ones to it.
 func TestAuthorizationDocumentWithKeysThatFoldToOneIsRefused(t *testing.T) {

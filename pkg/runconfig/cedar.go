@@ -35,7 +35,7 @@ func parsePolicy(text string) error {
 	}
 	var policy cedarast.Policy
 	if err := policy.UnmarshalCedar([]byte(text)); err != nil {
-		return err
+		return unread(err)
 	}
 	if rest {
 		return errors.New("there is more after its semicolon, which the proxyrunner ignores; give each policy an entry of its own")

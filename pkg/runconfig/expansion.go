@@ -5,32 +5,16 @@ package runconfig
 
 import (
 	"errors"
-	"strings"
 
 	goyaml "go.yaml.in/yaml/v3"
 )
 
 // mostExpanded is how long the texts in a YAML document may be together, in bytes, with each alias replaced by what it stands for. No
-// ConfigMap holds more than 1 MiB, so the proxyrunner could not be given it either.
+// ConfigMap holds more than 1 MiB, so the proxyrunner could not be given it either. The parser that turns YAML into JSON bounds the number
+// of nodes, and not the length of their texts.
 const mostExpanded = 1 << 20
 
 var errExpansion = errors.New("its aliases stand for more than 1 MiB of text; write it without aliases")
-
-// boundExpansion returns an error for a YAML document whose aliases make it much longer. The parser that turns it into JSON bounds the
-// number of nodes, and not the length of their texts.
-func boundExpansion(text string) error {
-	if !strings.Contains(text, "*") {
-		return nil // It has no alias.
-	}
-	var document goyaml.Node
-	if err := goyaml.Unmarshal([]byte(text), &document); err != nil {
-		return err
-	}
-	if e := (expansion{}); e.length(&document) > mostExpanded {
-		return errExpansion
-	}
-	return nil
-}
 
 // expansion has the lengths of nodes that aliases stand for.
 type expansion map[*goyaml.Node]int
