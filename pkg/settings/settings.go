@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,7 +97,7 @@ func (r *Rendering) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&r.RunnerImage, "runner-image", r.RunnerImage,
 		"Image of ToolHive's proxyrunner. Environment: TOOLHIVE_RUNNER_IMAGE.")
 	flags.StringVar(&r.ProxyHost, "proxy-host", r.ProxyHost,
-		"Address that the proxies listen on; empty means 0.0.0.0. Environment: TOOLHIVE_PROXY_HOST.")
+		"IP address that the proxies listen on, or localhost; empty means 0.0.0.0. Environment: TOOLHIVE_PROXY_HOST.")
 	flags.StringSliceVar(&r.PullSecrets, "default-image-pull-secrets", r.PullSecrets,
 		"Image pull secrets added to those of each MCPServer. Environment: TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS.")
 	flags.StringVar(&r.RedisAddress, "default-redis-address", r.RedisAddress,
@@ -131,6 +132,9 @@ func (r *Rendering) Validate() error {
 	default:
 		errs = append(errs, fmt.Errorf("--openshift: %q is none of auto, true, false", r.OpenShift))
 	}
+	if _, err := r.proxyHost(); err != nil {
+		errs = append(errs, fmt.Errorf("--proxy-host: %w; give an IP address, or localhost", err))
+	}
 	if r.MaxObjectSize < 0 {
 		errs = append(errs, fmt.Errorf("--max-object-size: %d is less than 0", r.MaxObjectSize))
 	}
@@ -158,10 +162,27 @@ func (r *Rendering) validateRedisTLS() error {
 	return nil
 }
 
+// proxyHost returns the address on which the proxies listen. The proxyrunner appends a colon and the port, so IPv6 needs brackets.
+func (r *Rendering) proxyHost() (string, error) {
+	if r.ProxyHost == "" || r.ProxyHost == "localhost" {
+		return r.ProxyHost, nil
+	}
+	host := r.ProxyHost
+	if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
+		host = host[1 : len(host)-1]
+	}
+	address, err := netip.ParseAddr(host)
+	if err == nil && address.Is6() {
+		return "[" + address.String() + "]", nil
+	}
+	return address.String(), err
+}
+
 // Options returns the settings, which are valid, as the renderer takes them.
 func (r *Rendering) Options(openshift bool) render.Options {
+	host, _ := r.proxyHost()
 	options := render.Options{
-		RunnerImage: r.RunnerImage, ProxyHost: r.ProxyHost, ImagePullSecrets: r.PullSecrets, OpenShift: openshift,
+		RunnerImage: r.RunnerImage, ProxyHost: host, ImagePullSecrets: r.PullSecrets, OpenShift: openshift,
 		NoUsageMetrics: !r.UsageMetrics, MaxObjectSize: r.MaxObjectSize,
 	}
 	if r.RedisAddress != "" {

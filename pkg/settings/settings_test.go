@@ -5,6 +5,7 @@ package settings_test
 
 import (
 	"errors"
+	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -45,9 +46,9 @@ func TestOptionsComeFromArgumentsAndTheEnvironment(t *testing.T) {
 	env := environment{"TOOLHIVE_DEFAULT_REDIS_ADDR": "redis:6379", "TOOLHIVE_DEFAULT_IMAGE_PULL_SECRETS": "a, b,"}
 	want = render.Options{
 		MaxObjectSize: bounds.DefaultSize,
-		RunnerImage:   "mine", ProxyHost: "h", ImagePullSecrets: []string{"a", "b"}, DefaultRedis: &render.Redis{Address: "redis:6379"},
+		RunnerImage:   "mine", ProxyHost: "127.0.0.1", ImagePullSecrets: []string{"a", "b"}, DefaultRedis: &render.Redis{Address: "redis:6379"},
 	}
-	args := []string{"--runner-image=mine", "--proxy-host=h"}
+	args := []string{"--runner-image=mine", "--proxy-host=127.0.0.1"}
 	if diff := cmp.Diff(want, parse(t, env, args...).Options(false)); diff != "" {
 		t.Errorf("with a Redis that has no password, and a key of nothing (-want +got):\n%s", diff)
 	}
@@ -68,6 +69,23 @@ func TestOptionsComeFromArgumentsAndTheEnvironment(t *testing.T) {
 	args = append(args, "--default-redis-tls", "--default-redis-tls-ca-secret-name=other", "--default-redis-tls-ca-secret-key=ca.crt")
 	if diff := cmp.Diff(want, parse(t, env, args...).Options(false)); diff != "" {
 		t.Errorf("with TLS by flags (-want +got):\n%s", diff)
+	}
+}
+
+// The proxyrunner makes an address by appending a colon and the port.
+func TestTheAddressOfProxiesTakesAPort(t *testing.T) {
+	for given, want := range map[string]string{
+		"": "", "localhost": "localhost", "0.0.0.0": "0.0.0.0", "127.0.0.1": "127.0.0.1", "::": "[::]", "[::]": "[::]", "::1": "[::1]", "fd00::0:1": "[fd00::1]",
+	} {
+		r := parse(t, nil, "--proxy-host="+given)
+		if err := r.Validate(); err != nil {
+			t.Errorf("%s is refused: %v", given, err)
+		}
+		if got := r.Options(false).ProxyHost; got != want {
+			t.Errorf("%s becomes %s, want %s", given, got, want)
+		} else if _, err := net.ResolveTCPAddr("tcp", got+":8080"); err != nil {
+			t.Errorf("%s cannot be listened on: %v", given, err)
+		}
 	}
 }
 
@@ -124,7 +142,10 @@ func TestSettingsThatCannotWorkAreRefused(t *testing.T) {
 			[]string{"--default-redis-address=redis:6379", "--default-redis-tls", "--default-redis-tls-ca-secret-key=k"},
 			[]string{"--default-redis-tls-ca-secret-name", "need each other"},
 		},
-		"both": {[]string{"--default-redis-address=redis", "--openshift="}, []string{"--openshift", "--default-redis-address"}},
+		"an address with a port": {[]string{"--proxy-host=0.0.0.0:8080"}, []string{"--proxy-host", `"0.0.0.0:8080"`, "give an IP address, or localhost"}},
+		"a name":                 {[]string{"--proxy-host=proxy"}, []string{"--proxy-host", `"proxy"`}},
+		"half an address":        {[]string{"--proxy-host=[::"}, []string{"--proxy-host"}},
+		"both":                   {[]string{"--default-redis-address=redis", "--openshift="}, []string{"--openshift", "--default-redis-address"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := parse(t, nil, test.args...).Validate()

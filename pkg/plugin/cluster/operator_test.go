@@ -41,7 +41,7 @@ func TestSettingsComeFromArgumentsAndTheEnvironment(t *testing.T) {
 		"none": {want: render.Options{RunnerImage: render.DefaultRunnerImage}},
 		"arguments before the environment": {
 			operator: operatorWith(environment{"TOOLHIVE_RUNNER_IMAGE": "env", "TOOLHIVE_PROXY_HOST": "::"}, "--leader-elect=true", "--runner-image=arg", "-v=2"),
-			want:     render.Options{RunnerImage: "arg", ProxyHost: "::"},
+			want:     render.Options{RunnerImage: "arg", ProxyHost: "[::]"},
 		},
 		"the user's before both": {
 			operator: operatorWith(nil, "--runner-image=arg"), more: []string{"--runner-image=mine"},
@@ -123,7 +123,7 @@ func TestWithoutADeploymentItsSettingsAreAssumed(t *testing.T) {
 	}
 	// What install.yaml sets is read, and not what the code would set by itself.
 	assumed.Spec.Template.Spec.Containers[0].Args = append(slices.Clone(container.Args), "--proxy-host=::1")
-	if got, err := invocationOf("own", &assumed.Spec.Template.Spec).settings(nil, groups); err != nil || got.ProxyHost != "::1" {
+	if got, err := invocationOf("own", &assumed.Spec.Template.Spec).settings(nil, groups); err != nil || got.ProxyHost != "[::1]" {
 		t.Errorf("settings %+v, %v", got, err)
 	}
 }

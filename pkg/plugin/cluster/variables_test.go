@@ -98,7 +98,7 @@ func TestASettingThatIsNotShownIsNotGuessed(t *testing.T) {
 	if _, err := called.settings(nil, groups); err == nil || !strings.Contains(err.Error(), "--operator-arg=--proxy-host=") {
 		t.Errorf("error %v", err)
 	}
-	if got, err := called.settings([]string{"--proxy-host=::1"}, groups); err != nil || got.ProxyHost != "::1" {
+	if got, err := called.settings([]string{"--proxy-host=::1"}, groups); err != nil || got.ProxyHost != "[::1]" {
 		t.Errorf("settings %+v, error %v", got, err)
 	}
 }
