@@ -1,8 +1,9 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package bounds refuses objects of users that are too large to be kept in memory, and says what is kept of them. A client that may create
-// objects in one namespace could otherwise fill the operator's memory, and so end the operator for all namespaces.
+// Package bounds says what the operator keeps in memory of objects of users. It refuses those that are too large: a client that may create
+// objects in one namespace could otherwise fill the operator's memory, and so end the operator for all namespaces. It keeps no manifest that
+// kubectl has noted in an annotation, but which of its fields the API server has dropped.
 package bounds
 
 import (
@@ -11,11 +12,14 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/json"
 )
 
 const (
@@ -29,12 +33,20 @@ const (
 	MostValues = 4096
 )
 
-// mark is the annotation of what is kept of an object that is too large, with the reason. No annotation of an object in the API server has an
-// empty name.
-const mark = ""
+// The annotations by which Reduce says what it has found. No annotation of an object in the API server has one of these names.
+const (
+	// markProblem is why an object is too large.
+	markProblem = ""
+	// markDropped are the fields that the API server has dropped.
+	markDropped = "/dropped"
+)
 
 // Problem says why an object is too large, as Reduce has found it; "" when it is not.
-func Problem(object metav1.Object) string { return object.GetAnnotations()[mark] }
+func Problem(object metav1.Object) string { return object.GetAnnotations()[markProblem] }
+
+// Dropped names the fields of the spec that an object was given by kubectl apply and does not have, as the CRD does not have them, as Reduce
+// has found them; "" when there are none. Only fields that are unknown to Freehold as well are found: others may have been removed since.
+func Dropped(object metav1.Object) string { return object.GetAnnotations()[markDropped] }
 
 // Reduce returns an object without large annotations that Freehold does not read, or what is kept of one that is too large: its identity, and
 // what is not too large of the rest but its spec, or its data. most is how large a part may be, in bytes, DefaultSize when 0. The object
@@ -44,8 +56,14 @@ func Reduce[T metav1.Object](object T, most int) T {
 		return object
 	}
 	most = cmp.Or(most, DefaultSize)
+	value := reflect.ValueOf(object).Elem()
 	read, unread := maps.Clone(object.GetAnnotations()), 0
-	delete(read, corev1.LastAppliedConfigAnnotation)
+	if manifest, noted := read[corev1.LastAppliedConfigAnnotation]; noted {
+		delete(read, corev1.LastAppliedConfigAnnotation)
+		if lost := dropped(value.FieldByName("Spec"), manifest); lost != "" {
+			read[markDropped] = lost
+		}
+	}
 	for key, value := range read {
 		if !isRead(key) {
 			unread += len(key) + len(value)
@@ -55,7 +73,6 @@ func Reduce[T metav1.Object](object T, most int) T {
 		maps.DeleteFunc(read, func(key, _ string) bool { return !isRead(key) })
 	}
 	object.SetAnnotations(read)
-	value := reflect.ValueOf(object).Elem()
 	kept, problem := reflect.New(value.Type()), ""
 	for i := range value.NumField() {
 		field, part := value.Type().Field(i), meter{left: most}
@@ -90,7 +107,7 @@ func Reduce[T metav1.Object](object T, most int) T {
 	if read == nil {
 		read = map[string]string{}
 	}
-	read[mark] = problem
+	read[markProblem] = problem
 	left.SetAnnotations(read)
 	return left
 }
@@ -101,7 +118,36 @@ const mostUnread = 4 << 10
 // isRead reports whether Freehold reads an annotation.
 func isRead(annotation string) bool {
 	domain, _, _ := strings.Cut(annotation, "/")
-	return strings.HasSuffix(domain, "freehold.dev") || strings.HasSuffix(domain, "toolhive.stacklok.dev")
+	return annotation == markDropped || strings.HasSuffix(domain, "freehold.dev") || strings.HasSuffix(domain, "toolhive.stacklok.dev")
+}
+
+// namedFields is how many dropped fields are named.
+const namedFields = 5
+
+// dropped returns the fields that the spec in a manifest has, and neither the type of the spec nor the spec that the API server has stored.
+func dropped(spec reflect.Value, manifest string) string {
+	const unknown = "UnknownFields" // of each spec in the API group
+	if !spec.IsValid() || !spec.FieldByName(unknown).IsValid() {
+		return ""
+	}
+	applied := reflect.New(spec.Type())
+	if json.UnmarshalCaseSensitivePreserveInts([]byte(manifest), &struct {
+		Spec any `json:"spec"`
+	}{applied.Interface()}) != nil {
+		return "" // Whoever wrote it, it was not kubectl.
+	}
+	stored := spec.FieldByName(unknown).Interface().([]string)
+	fields := slices.DeleteFunc(applied.Elem().FieldByName(unknown).Interface().([]string), func(field string) bool {
+		return slices.Contains(stored, field)
+	})
+	more := ""
+	if n := len(fields); n > namedFields {
+		fields, more = fields[:namedFields], fmt.Sprintf(" (+%d more)", n-namedFields)
+	}
+	for i, field := range fields {
+		fields[i] = strconv.Quote("spec." + field)
+	}
+	return strings.Join(fields, ", ") + more
 }
 
 var writing sync.Mutex

@@ -113,6 +113,39 @@ func TestWhatIsNotTooLargeIsKeptWhole(t *testing.T) {
 	}
 }
 
+// What kubectl apply sent and neither the CRD nor Freehold has is named, for each kind of object that has a spec.
+func TestFieldsThatTheAPIServerDroppedAreNamed(t *testing.T) {
+	for manifest, want := range map[string]string{
+		`{"spec":{"image":"i","oidcConfig":{"type":"inline"},"sessionStorage":{"later":true}}}`: `"spec.oidcConfig", "spec.sessionStorage.later"`,
+		`{"spec":{"oidcConfigref":{"name":"idp"}}}`:                                             `"spec.oidcConfigref"`,
+		`{"spec":{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1}}`:                                  `"spec.a", "spec.b", "spec.c", "spec.d", "spec.e" (+2 more)`,
+		`{"spec":{"image":"i","proxyPort":8080,"podTemplateSpec":{"of":"any form"}}}`:           "",
+		`{"spec":{"newer":true}}`:               "",
+		`{"metadata":{"x":1},"status":{"y":2}}`: "",
+		`{"spec":null}`:                         "",
+		`{"spec":[]}`:                           "",
+		`no JSON`:                               "",
+		strings.Repeat(`{"spec":`, 20000):       "",
+		`{"spec":{"image":"` + strings.Repeat("x", 200<<10) + `","z":1}}`: `"spec.z"`,
+	} {
+		s := server(func(s *v1beta1.MCPServer) {
+			s.Annotations[corev1.LastAppliedConfigAnnotation] = manifest
+			s.Spec.UnknownFields = []string{"newer"} // The CRD in the cluster has it.
+		})
+		once := bounds.Reduce(s, bounds.DefaultSize)
+		if got, again := bounds.Dropped(once), bounds.Dropped(bounds.Reduce(once, bounds.DefaultSize)); got != want || again != want {
+			t.Errorf("%.80s: dropped are %s, and then %s, want %s", manifest, got, again, want)
+		}
+	}
+	noted := metav1.ObjectMeta{Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: `{"spec":{"type":"inline","inlined":{}},"data":{"a":"b"}}`}}
+	if got := bounds.Dropped(bounds.Reduce(&v1beta1.MCPOIDCConfig{ObjectMeta: *noted.DeepCopy()}, 0)); got != `"spec.inlined"` {
+		t.Errorf("of an MCPOIDCConfig were dropped: %s", got)
+	}
+	if got := bounds.Dropped(bounds.Reduce(&corev1.ConfigMap{ObjectMeta: *noted.DeepCopy()}, 0)); got != "" {
+		t.Errorf("of a ConfigMap were dropped: %s", got)
+	}
+}
+
 // Objects that are too large are written one at a time, and others do not wait for them.
 func TestObjectsThatAreTooLargeAreWrittenOneAtATime(t *testing.T) {
 	large := bounds.Reduce(server(func(s *v1beta1.MCPServer) { s.Labels = labels(1025) }), bounds.DefaultSize)
@@ -134,6 +167,7 @@ func TestObjectsThatAreTooLargeAreWrittenOneAtATime(t *testing.T) {
 
 func BenchmarkReduceOfAnOrdinaryMCPServer(b *testing.B) {
 	s := server(func(s *v1beta1.MCPServer) {
+		delete(s.Annotations, corev1.LastAppliedConfigAnnotation)
 		s.Spec.Env = slices.Repeat([]v1beta1.EnvVar{{Name: "A", Value: "b"}}, 10)
 		s.Spec.Args = slices.Repeat([]string{"--flag"}, 10)
 	})

@@ -181,9 +181,9 @@ func TestAnAuthorizationPolicyThatCannotBeHadHoldsTheProxy(t *testing.T) {
 		"no ConfigMap":      {configMap, nil, notFound, `The ConfigMap "cm" of spec.authzConfig does not exist.`},
 		"no key":            {configMap, map[string]string{"x": good}, notFound, `The ConfigMap "cm" of spec.authzConfig has no key "authz.json".`},
 		"empty":             {configMap, map[string]string{"authz.json": " "}, invalid, `The key "authz.json" of ConfigMap "cm" is not an authorization configuration: it is empty.`},
-		"no YAML":           {configMap, map[string]string{"authz.json": "{"}, invalid, `The key "authz.json" of ConfigMap "cm" is not an authorization configuration: yaml: line 1: did not find expected node content.`},
+		"no YAML":           {configMap, map[string]string{"authz.json": "{"}, invalid, `The key "authz.json" of ConfigMap "cm" is not an authorization configuration: it cannot be read, at line 1.`},
 		"no version":        {configMap, map[string]string{"authz.json": "type: cedarv1"}, invalid, `The key "authz.json" of ConfigMap "cm" is not an authorization configuration: version is missing.`},
-		"other type":        {configMap, map[string]string{"authz.json": "{version: v1, type: opa}"}, invalid, `The key "authz.json" of ConfigMap "cm" is not an authorization configuration: type is "opa", and only "cedarv1" and "httpv1" can be used.`},
+		"other type":        {configMap, map[string]string{"authz.json": "{version: v1, type: opa}"}, invalid, `The key "authz.json" of ConfigMap "cm" is not an authorization configuration: type is another one, and only "cedarv1" and "httpv1" can be used.`},
 		"no cedar":          {configMap, map[string]string{"authz.json": "{version: v1, type: cedarv1}"}, invalid, `The key "authz.json" of ConfigMap "cm" is not an authorization configuration: cedar is missing.`},
 		"no policies":       {configMap, map[string]string{"authz.json": "{version: v1, type: cedarv1, cedar: {}}"}, invalid, `The key "authz.json" of ConfigMap "cm" is not an authorization configuration: there is no policy.`},
 		"ConfigMap":         {ref: configMap, data: map[string]string{"authz.json": good}},
@@ -311,6 +311,19 @@ func TestUnknownFieldsFailClosed(t *testing.T) {
 			checkProblems(t, Input{Server: server}, v1beta1.ConditionSpecValid, c.reason, c.want)
 		})
 	}
+}
+
+// TestDroppedFieldsFailClosed: a spec of which the API server has dropped a field is not rendered, and neither is a reference to such a
+// configuration.
+func TestDroppedFieldsFailClosed(t *testing.T) {
+	server := newServer()
+	server.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: `{"spec":{"oidcConfigref":{"name":"idp"}}}`}
+	checkProblems(t, Input{Server: server}.Bounded(Options{}), v1beta1.ConditionSpecValid, "DroppedField", []string{
+		`The API server dropped "spec.oidcConfigref" from what kubectl apply sent, as the CRD in this cluster does not have it. ` +
+			"The MCP server could run with less protection than its spec requires, so Freehold writes no object. " +
+			"Upgrade Freehold to a version that supports the CRD in this cluster, or write the manifest for that CRD and apply it with --validate=strict. " +
+			"Where the object is right as it is, remove its annotation kubectl.kubernetes.io/last-applied-configuration.",
+	})
 }
 
 // checkProblems renders and compares problems of one condition and reason; no message means none.

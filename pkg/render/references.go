@@ -122,7 +122,7 @@ func (r *renderer) usable(ref *reference, check func() error) bool {
 	}
 	r.used = append(r.used, referenceTo(ref.Kind.Name, ref.object))
 	config := configs.Read(ref.object)
-	if check == nil || config.TooLarge() {
+	if check == nil || config.Known() != nil {
 		check = config.Validate
 	}
 	if err := check(); err != nil {

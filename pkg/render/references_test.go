@@ -172,6 +172,13 @@ func TestAReferenceThatWasFoundInvalidIsNotUsed(t *testing.T) {
 			},
 			reason: v1beta1.ReasonOIDCConfigRefNotValid, text: "does not know spec.inline.pinned",
 		},
+		"a field that the API server dropped": {
+			change: func(in *Input) {
+				configs.OIDCConfigRef.In(in.References.Objects).Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: `{"spec":{"audience":"mine"}}`}
+				*in = in.Bounded(Options{})
+			},
+			reason: v1beta1.ReasonOIDCConfigRefNotValid, text: `the API server dropped "spec.audience"`,
+		},
 		"not served": {
 			change: func(in *Input) {
 				delete(in.References.Objects, "oidcConfigRef")

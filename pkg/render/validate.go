@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/bounds"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
@@ -58,6 +59,11 @@ func (r *renderer) validateRead() {
 			names += fmt.Sprintf(" (+%d more)", count-namedFields)
 		}
 		r.invalidSpec(v1beta1.ReasonUnknownField, "This version of Freehold does not know %s. %s%s", names, next, what)
+	}
+	if lost := bounds.Dropped(r.server); lost != "" {
+		r.invalidSpec(v1beta1.ReasonDroppedField, "The API server dropped %s from what kubectl apply sent, as the CRD in this cluster does not have it. %s"+
+			"write the manifest for that CRD and apply it with --validate=strict. Where the object is right as it is, remove its annotation %s.",
+			lost, next, corev1.LastAppliedConfigAnnotation)
 	}
 	if spec.Malformed != "" {
 		r.invalidSpec(v1beta1.ReasonMalformedSpec, "This version of Freehold cannot read the spec: %s. %scorrect the value.",

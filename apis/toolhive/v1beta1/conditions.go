@@ -69,6 +69,9 @@ const (
 	ConditionSpecValid = "SpecValid"
 	// ConditionApplied is False while a write is refused, or has no answer, for another reason than a conflict.
 	ConditionApplied = "Applied"
+	// ConditionForeignPods is True while pods that are not the MCPServer's get a share of its requests, as they have the labels by which its
+	// Services select its own. There is none otherwise.
+	ConditionForeignPods = "ForeignPods"
 	// ConditionAuthzConfigValidated exists while spec.authzConfig is set, and is False while that cannot be used.
 	ConditionAuthzConfigValidated = "AuthzConfigValidated"
 	// ConditionToolConfigRefValidated reports whether the MCPToolConfig of spec.toolConfigRef can be used.
@@ -87,6 +90,7 @@ func FreeholdConditions() []string {
 		ConditionTakenOver,
 		ConditionSpecValid,
 		ConditionApplied,
+		ConditionForeignPods,
 		ConditionAuthzConfigValidated,
 		ConditionToolConfigRefValidated,
 	}

@@ -12,6 +12,9 @@ const (
 	// ReasonUnknownField means that the spec has a field of the CRD in the cluster that this version of Freehold does not
 	// know. On SpecValid=False.
 	ReasonUnknownField = "UnknownField"
+	// ReasonDroppedField means that the manifest that kubectl last applied has a field that the CRD in the cluster does not have, so that
+	// the API server dropped it. On SpecValid=False.
+	ReasonDroppedField = "DroppedField"
 	// ReasonMalformedSpec means that a value has another type than this version of Freehold expects. On SpecValid=False.
 	ReasonMalformedSpec = "MalformedSpec"
 	// ReasonInvalidName means that no valid names of Services, labels or pods can be derived from a name. On
@@ -163,6 +166,8 @@ const (
 	ReasonFieldManagerConflict = "FieldManagerConflict"
 	// ReasonObjectNotOurs means that an object with a child's name exists and has another owner. On FieldsOwned=False.
 	ReasonObjectNotOurs = "ObjectNotOurs"
+	// ReasonSelectedByService means that a Service selects pods that were not made for the MCPServer. On ForeignPods=True.
+	ReasonSelectedByService = "SelectedByService"
 	// ReasonApplied means that the API server has accepted every object. On Applied=True.
 	ReasonApplied = "Applied"
 	// ReasonTooLarge means that the MCPServer, or an object that it refers to, is larger than --max-object-size, or has a list with more

@@ -15,6 +15,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	toolhivescheme "github.com/freehold-dev/freehold/generated/clientset/versioned/scheme"
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/bounds"
 	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/render"
@@ -95,6 +96,17 @@ func (c *Client) Configs(namespace string) (found []*unstructured.Unstructured, 
 		}
 	}
 	return found, forbidden, nil
+}
+
+// Dropped names the fields that an object was given by kubectl apply and that neither the API server nor Freehold knows; "" for none.
+func Dropped(object metav1.Object, kind string) string {
+	typed, err := toolhivescheme.Scheme.New(v1beta1.SchemeGroupVersion.WithKind(kind))
+	if err != nil {
+		return "" // Freehold reads no spec of this kind.
+	}
+	noted := typed.(metav1.Object)
+	noted.SetAnnotations(object.GetAnnotations())
+	return bounds.Dropped(bounds.Reduce(noted, 0))
 }
 
 // RefersTo reports whether an MCPServer refers to an object.

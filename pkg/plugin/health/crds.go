@@ -133,8 +133,8 @@ func (e *examination) state(d *cluster.Definition, find func(severity State, rea
 	}
 }
 
-// records finds objects with entries in managedFields of versions that their definition does not have. Whether it serves a version does
-// not matter.
+// records finds objects with entries in managedFields of versions that their definition does not have, whether or not it serves these, and
+// objects with manifests of which the API server has dropped a field.
 func (e *examination) records(d *cluster.Definition, find func(severity State, reason, message, do string)) (missing error) {
 	process, _ := e.process()
 	versions, _, _ := unstructured.NestedSlice(d.Live.Object, "spec", "versions")
@@ -143,6 +143,7 @@ func (e *examination) records(d *cluster.Definition, find func(severity State, r
 		version, _ := item.(map[string]any)
 		has[fmt.Sprintf("%s/%s", d.Resource.Group, version["name"])] = true
 	}
+	var dropped []string
 	objects := map[string][]string{} // by the versions of their entries
 	for _, namespace := range scopes(process.Namespaces) {
 		all, err := e.Client.All(d.Resource, namespace)
@@ -150,8 +151,11 @@ func (e *examination) records(d *cluster.Definition, find func(severity State, r
 			missing = cmp.Or(missing, err)
 		}
 		for _, object := range all {
+			name := object.GetNamespace() + "/" + object.GetName()
+			if fields := cluster.Dropped(object, d.Kind); fields != "" {
+				dropped = append(dropped, name+" ("+fields+")")
+			}
 			for _, entry := range object.GetManagedFields() {
-				name := object.GetNamespace() + "/" + object.GetName()
 				if !has[entry.APIVersion] && !slices.Contains(objects[entry.APIVersion], name) {
 					objects[entry.APIVersion] = append(objects[entry.APIVersion], name)
 				}
@@ -161,6 +165,10 @@ func (e *examination) records(d *cluster.Definition, find func(severity State, r
 	for _, version := range slices.Sorted(maps.Keys(objects)) {
 		find(Error, FoundRecordedVersion, fmt.Sprintf("it does not have the version %s, which is in the managedFields of objects: until Freehold next writes "+
 			"them, the API server refuses each server-side apply of them: %s", version, someOf(objects[version])), "See docs/upgrade.md, Storage versions.")
+	}
+	if len(dropped) > 0 {
+		find(Error, FoundDroppedFields, "it does not have fields of manifests that were applied, so that the API server dropped them, and Freehold refuses these objects: "+
+			someOf(dropped), "Write these manifests for this CRD. See docs/upgrade.md, Fields that a CRD does not have.")
 	}
 	return missing
 }
