@@ -147,7 +147,7 @@ func TestProxyStaysWithoutABackend(t *testing.T) {
 // After the caches are filled, nothing is read from the API server any more, whatever happens.
 func TestReadsAreThoseOfInformers(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
-		resources := []string{"configmaps", "mcpservers", "pods", "pods", "replicasets"} // RunConfigs are selected by another label.
+		resources := []string{"configmaps", "mcpservers", "pods", "replicasets"} // RunConfigs are selected by another label.
 		for _, kind := range inventory.Kinds() {
 			resources = append(resources, inventory.Of(kind).Resource)
 		}

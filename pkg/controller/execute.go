@@ -282,7 +282,7 @@ func (x *executor) lookAgain(server *v1beta1.MCPServer, places []apply.ObjectRef
 		edited := known.intent != 0 && known.intent != intent && !metav1.IsControlledBy(known.object.Object, server)
 		known.intent = intent
 		switch left := known.wait.Left(now); {
-		case x.caches.Holds(ref):
+		case x.caches.Item(ref) != nil:
 			delete(state.unlabelled, ref)
 		case left > 0 && !edited:
 			x.wakeIn(left)
@@ -302,7 +302,7 @@ func (x *executor) lookAgain(server *v1beta1.MCPServer, places []apply.ObjectRef
 // changed since it was read. The next pass, which begins at once if there is one, decides on it.
 func (x *executor) discover(out apply.Outcome) {
 	ref, state := out.Object, x.pass.state
-	if out.Action != apply.ActionRefused || ref.Kind == managers.MCPServer || ref.Kind == observed.PodKind || x.caches.Holds(ref) {
+	if out.Action != apply.ActionRefused || ref.Kind == managers.MCPServer || ref.Kind == observed.PodKind || x.caches.Item(ref) != nil {
 		return
 	}
 	known := state.unlabelled.get(ref) != nil
@@ -373,7 +373,7 @@ func (x *executor) keep(ref apply.ObjectRef, now *observed.Child) {
 		delete(state.unlabelled, ref)
 		return
 	}
-	if !x.caches.Holds(ref) { // A cache that holds it will show that it is gone.
+	if x.caches.Item(ref) == nil { // A cache that holds it will show that it is gone.
 		x.applier.WriteTracker().Seen(ref, now.Object.GetResourceVersion())
 	}
 	known := state.unlabelled.note(ref)

@@ -6,6 +6,7 @@ package controller
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -112,6 +113,54 @@ func TestPodsOfOthersDecideNothing(t *testing.T) {
 		o.request(asked, "immediate")
 		if deleted := o.deleted(); !slices.Equal(deleted, []string{proxyPodName}) {
 			t.Errorf("for an immediate restart %v were deleted, want the proxy's own pod", deleted)
+		}
+	})
+}
+
+// A pod of others that gets a share of the requests is told as long as it does, with one write and one event, and left alone.
+func TestPodsOfOthersThatServicesSelectAreTold(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		for original, names := range map[string][]string{"web-0": {"web-0-debug", "web-0-other", "web-0-evil"}, proxyPodName: {"web-proxy-debug"}} {
+			for _, name := range names {
+				copyOf(o, original, name)
+			}
+		}
+		ready := func(name string, alter func(*corev1.Pod)) {
+			change(o.apiServer, name, func(pod *corev1.Pod) {
+				pod.Status.Conditions[0].Status = corev1.ConditionTrue
+				alter(pod)
+			})
+		}
+		o.took()
+		ready("web-0-other", func(pod *corev1.Pod) { delete(pod.Labels, "app") })
+		o.rest()
+		o.expect(nil, "a pod that no Service selects")
+		for _, name := range []string{"web-0-debug", "web-proxy-debug"} {
+			ready(name, func(*corev1.Pod) {})
+		}
+		ready("web-0-evil", func(pod *corev1.Pod) {
+			pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "evil", UID: "evil", Controller: new(true)}}
+		})
+		o.rest()
+		status, reason, message := o.condition("web", v1beta1.ConditionForeignPods)
+		if status != metav1.ConditionTrue || reason != v1beta1.ReasonSelectedByService || !strings.Contains(message, ": web-0-debug, web-0-evil, web-proxy-debug. ") {
+			t.Errorf("%s because of %s: %s", status, reason, message)
+		}
+		if server := o.server("web"); !meta.IsStatusConditionTrue(server.Status.Conditions, v1beta1.ConditionReady) {
+			t.Errorf("status %+v", server.Status)
+		}
+		o.took()
+		<-time.After(time.Hour)
+		o.rest()
+		o.expect(nil, "an hour with them")
+		for _, name := range []string{"web-0-debug", "web-0-evil"} {
+			remove[*corev1.Pod](o.apiServer, name)
+		}
+		change(o.apiServer, "web-proxy-debug", func(pod *corev1.Pod) { delete(pod.Labels, "toolhive-name") })
+		o.rest()
+		if status, _, message := o.condition("web", v1beta1.ConditionForeignPods); status != "" {
+			t.Errorf("without them ForeignPods is %s: %s", status, message)
 		}
 	})
 }

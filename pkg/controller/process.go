@@ -60,7 +60,7 @@ func (c *process) forgetChildren(server cache.ObjectName, forget func(ref apply.
 func (c *process) caughtUp(key cache.ObjectName, state *serverState, places []apply.ObjectRef) bool {
 	shows := func(ref apply.ObjectRef) bool {
 		known, written := state.unlabelled.get(ref), c.applier.WriteTracker()
-		return known != nil && !c.caches.Holds(ref) && written.Seen(ref, known.Object.GetResourceVersion()) || written.Seen(ref, c.caches.Version(ref))
+		return known != nil && c.caches.Item(ref) == nil && written.Seen(ref, known.Object.GetResourceVersion()) || written.Seen(ref, c.caches.Version(ref))
 	}
 	deleted := func(ref apply.ObjectRef) bool {
 		object, err := meta.Accessor(c.caches.Item(ref)) // fails for what is not there

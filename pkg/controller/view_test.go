@@ -26,12 +26,15 @@ import (
 type outskirts struct {
 	sets     []observed.ReplicaSet
 	unplaced []*workload.Pod
+	labelled []*workload.Pod
 	living   map[types.UID]string
 }
 
 func (o *outskirts) ReplicaSets(string, types.UID) []observed.ReplicaSet { return o.sets }
 
 func (o *outskirts) UnplacedProxyPods(cache.ObjectName) []*workload.Pod { return o.unplaced }
+
+func (o *outskirts) LabelledPods(cache.ObjectName) []*workload.Pod { return o.labelled }
 
 func (o *outskirts) ServerOf(_ string, uid types.UID) (name string, ok bool) {
 	name, ok = o.living[uid]

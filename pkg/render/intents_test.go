@@ -5,12 +5,14 @@ package render
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -18,6 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // Which objects there are, in which order they are applied and by whom, and which are not wanted.
@@ -233,15 +236,23 @@ func TestServicesSelectThePodsOfTheirTierAlone(t *testing.T) {
 	if !matches(ProxySelector("fetch"), proxy) || !matches(BackendSelector("fetch"), backend) {
 		t.Error("the exported selectors do not select the pods")
 	}
-	for text, c := range map[string]struct{ proxy, backend bool }{
-		AnyProxySelector(): {proxy: true}, AnyBackendSelector(): {backend: true},
+	if any, err := labels.Parse(AnyProxySelector()); err != nil || !any.Matches(labels.Set(proxy)) || any.Matches(labels.Set(backend)) {
+		t.Errorf("%s selects proxies and backends as it should not: %v", AnyProxySelector(), err)
+	}
+	for want, c := range map[workload.Role]struct{ selector, pod map[string]string }{
+		workload.RoleProxy: {ProxySelector("fetch"), proxy}, workload.RoleBackend: {backendServiceSelector("fetch"), backend},
 	} {
-		selector, err := labels.Parse(text)
-		if err != nil {
-			t.Fatal(err)
+		roleOf := func(labels map[string]string) workload.Role {
+			return workload.PodOf(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Labels: labels}}).Role
 		}
-		if selector.Matches(labels.Set(proxy)) != c.proxy || selector.Matches(labels.Set(backend)) != c.backend {
-			t.Errorf("%s selects proxies and backends as it should not", text)
+		if roleOf(c.pod) != want || roleOf(c.selector) != want {
+			t.Errorf("pods are taken for %q and %q, not for a %s's", roleOf(c.pod), roleOf(c.selector), want)
+		}
+		for label := range c.selector {
+			without := maps.Clone(c.selector)
+			if delete(without, label); roleOf(without) != "" {
+				t.Errorf("without the label %s, which the Service asks for, a pod is still taken for a %s's", label, want)
+			}
 		}
 	}
 }

@@ -16,11 +16,6 @@ func AnyProxySelector() string {
 	return v1beta1.LabelApp + "=" + appProxy + "," + v1beta1.LabelToolHive + "=true"
 }
 
-// AnyBackendSelector selects the backend pods of all MCPServers. Proxies have no label of their transport.
-func AnyBackendSelector() string {
-	return v1beta1.LabelToolHive + "=true," + v1beta1.LabelToolHiveTransport
-}
-
 // OnlyBackendPod returns the name of the one backend pod that an MCPServer with transport stdio has.
 func OnlyBackendPod(name string) string { return inventory.Backend.Name(name) + "-0" }
 

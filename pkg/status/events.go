@@ -31,6 +31,7 @@ var warnings = map[string]bool{
 	v1beta1.ConditionStdioReplicaCapped:                  true,
 	v1beta1.ConditionSessionStorageWarning:               true,
 	v1beta1.ConditionAuthzPrimaryUpstreamProviderIgnored: true,
+	v1beta1.ConditionForeignPods:                         true,
 	v1beta1.ConditionStalled:                             true,
 }
 

@@ -5,6 +5,7 @@ package status
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,6 +14,7 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/rollout"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // specFindings returns the conditions of a spec with which nothing is wrong. What rendering finds overrides them.
@@ -40,6 +42,23 @@ func specFindings(o Observation) []Finding {
 		})
 	}
 	return findings
+}
+
+// ForeignPods returns the finding about pods that get a share of an MCPServer's requests and are not its own; none for no pods.
+func ForeignPods(pods []*workload.Pod) []Finding {
+	if len(pods) == 0 {
+		return nil
+	}
+	names := make([]string, 0, len(pods))
+	for _, pod := range pods {
+		names = append(names, pod.Name)
+	}
+	slices.Sort(names)
+	return []Finding{{
+		v1beta1.ConditionForeignPods, metav1.ConditionTrue, v1beta1.ReasonSelectedByService,
+		fmt.Sprintf("These pods have the labels by which the Services of the MCPServer select its pods, so they get a share of its requests: %s. "+
+			"They were not made for the MCPServer. Delete them, or remove their label %s", List(names), v1beta1.LabelToolHiveName),
+	}}
 }
 
 func sessionStorage(o Observation) Finding {

@@ -24,8 +24,9 @@ type Pod struct {
 	DeletionTimestamp                *metav1.Time
 	// Controller is the pod's controller; the zero value when it has none.
 	Controller Controller
-	// Server is the MCPServer that the pod's labels name; empty for none.
+	// Server is the MCPServer that the pod's labels name; empty for none. Role is whose pods the labels make Services take it for.
 	Server string
+	Role   Role
 	// Revision names the template that a StatefulSet has made the pod from, and ReplicaSet the one that a Deployment has: they are
 	// the hashes in the pod's labels.
 	Revision, ReplicaSet string
@@ -42,6 +43,28 @@ type Pod struct {
 	Unscheduled *Condition
 	// InitStatuses are those of the init containers that have not ended well.
 	InitStatuses, Statuses []ContainerStatus
+}
+
+// Role is one of the two workloads of an MCPServer.
+type Role string
+
+// The roles of pods. Any user may give a pod these labels.
+const (
+	RoleProxy, RoleBackend Role = "proxy", "backend"
+)
+
+// RoleOf returns the workload whose Services select the labels of a pod, empty for none, and the MCPServer that the labels name.
+func RoleOf(labels map[string]string) (role Role, server string) {
+	const proxy = "mcpserver"
+	switch server = labels[v1beta1.LabelToolHiveName]; {
+	case server == "":
+	case labels[v1beta1.LabelApp] == server:
+		role = RoleBackend
+	case labels[v1beta1.LabelApp] == proxy && labels[v1beta1.LabelAppName] == proxy &&
+		labels[v1beta1.LabelAppInstance] == server && labels[v1beta1.LabelToolHive] == "true":
+		role = RoleProxy
+	}
+	return role, server
 }
 
 // Controller is what is read of the owner reference to an object's controller.
@@ -101,10 +124,11 @@ func PodOf(pod *corev1.Pod) *Pod {
 		Marks:     marksOf(pod.Annotations),
 		Namespace: pod.Namespace, Name: pod.Name, ResourceVersion: pod.ResourceVersion, UID: pod.UID,
 		CreationTimestamp: pod.CreationTimestamp, DeletionTimestamp: pod.DeletionTimestamp,
-		Controller: ControllerOf(pod), Server: pod.Labels[v1beta1.LabelToolHiveName],
-		Revision: pod.Labels[appsv1.ControllerRevisionHashLabelKey], ReplicaSet: pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey],
+		Controller: ControllerOf(pod),
+		Revision:   pod.Labels[appsv1.ControllerRevisionHashLabelKey], ReplicaSet: pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey],
 		ServiceAccount: pod.Spec.ServiceAccountName, ConfigMaps: ConfigMapsOf(&pod.Spec), Phase: pod.Status.Phase,
 	}
+	found.Role, found.Server = RoleOf(pod.Labels)
 	for i := range pod.Spec.Containers {
 		found.Containers = append(found.Containers, Container{pod.Spec.Containers[i].Name, pod.Spec.Containers[i].Image})
 	}

@@ -56,8 +56,8 @@ type Scope struct {
 
 	ServerStore *Store
 	ChildStores map[childKey]*Store
-	// proxyStore holds the pods of all proxies, replicaSetStore their ReplicaSets, and backendStore the pods of all backends.
-	proxyStore, replicaSetStore, backendStore *Store
+	// podStore holds all pods with the name of an MCPServer in their labels, and replicaSetStore the ReplicaSets of proxies.
+	podStore, replicaSetStore *Store
 	// ConfigStores hold the objects that MCPServers refer to, by kind.
 	ConfigStores map[string]*Store
 
@@ -139,10 +139,9 @@ func (s *Scope) addInformers(
 		}
 		s.ChildStores[keyOf(child)] = need(child.Kind.Kind, informer, reduce.Transform(child.Kind, informer.GetStore()), indexers)
 	}
-	proxies, backends, controllers := selected(render.AnyProxySelector()), selected(render.AnyBackendSelector()), cache.Indexers{byController: controllerUID}
-	s.proxyStore = need(PodKind.Kind, proxies.Core().V1().Pods().Informer(), ReduceDependent, controllers)
-	s.replicaSetStore = need(replicaSetKind, proxies.Apps().V1().ReplicaSets().Informer(), ReduceDependent, controllers)
-	s.backendStore = need(PodKind.Kind, backends.Core().V1().Pods().Informer(), ReduceDependent, controllers)
+	pods, sets := selected(v1beta1.LabelToolHiveName).Core().V1().Pods(), selected(render.AnyProxySelector()).Apps().V1().ReplicaSets()
+	s.podStore = need(PodKind.Kind, pods.Informer(), ReduceDependent, cache.Indexers{byController: controllerUID, byServer: serverOfPod})
+	s.replicaSetStore = need(replicaSetKind, sets.Informer(), ReduceDependent, cache.Indexers{byController: controllerUID})
 
 	toolhive := toolhiveinformers.NewSharedInformerFactoryWithOptions(servers, resync, toolhiveinformers.WithNamespace(s.Namespace))
 	s.factories = append(s.factories, toolhive)
@@ -258,18 +257,12 @@ func (c *Caches) Exists(key cache.ObjectName) bool { return c.Item(ServerRef(key
 
 // ServerOf returns the name of the MCPServer of a namespace that has a UID; ok is false when there is none.
 func (c *Caches) ServerOf(namespace string, uid types.UID) (name string, ok bool) {
-	s := c.Scope(namespace)
-	if s == nil {
-		return "", false
-	}
-	// Objects without a controller and with another source are rare, so this is less than an index of all would take.
-	items, err := s.ServerStore.GetIndexer().ByIndex(cache.NamespaceIndex, namespace)
-	if err != nil {
-		return "", false
-	}
-	for _, item := range items {
-		if server, ok := item.(*v1beta1.MCPServer); ok && server.UID == uid {
-			return server.Name, true
+	if s := c.Scope(namespace); s != nil {
+		// Objects without a controller and with another source are rare, so this is less than an index of all would take.
+		for _, server := range indexed[*v1beta1.MCPServer](s.ServerStore, cache.NamespaceIndex, namespace) {
+			if server.UID == uid {
+				return server.Name, true
+			}
 		}
 	}
 	return "", false
@@ -295,20 +288,20 @@ func (c *Caches) Child(ref apply.ObjectRef) *Child {
 	return nil
 }
 
-// Holds reports whether there is an object that has the name of a child.
-func (c *Caches) Holds(ref apply.ObjectRef) bool { return c.Item(ref) != nil }
-
 // Item returns what the cache holds of an object; nil for nothing.
 func (c *Caches) Item(ref apply.ObjectRef) any {
-	store := c.Store(ref)
-	if store == nil {
-		return nil
+	if store := c.Store(ref); store != nil {
+		return itemOf(store, ref.NamespacedName)
 	}
-	item, exists, err := store.GetByKey(ref.NamespacedName.String())
-	if err != nil || !exists {
-		return nil
+	return nil
+}
+
+// itemOf returns what a cache holds under a name; nil for nothing.
+func itemOf(store cache.Store, name fmt.Stringer) any {
+	if item, exists, err := store.GetByKey(name.String()); err == nil && exists {
+		return item
 	}
-	return item
+	return nil
 }
 
 // Store returns the cache of an object's kind and namespace, or nil when that is not watched.

@@ -4,6 +4,7 @@
 package observed
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unique"
@@ -23,8 +24,15 @@ import (
 // its ReplicaSet to a Deployment. Labels only select what is watched. Any user may give a pod these labels, for example
 // with kubectl debug --copy-to --keep-labels.
 
-// byController indexes pods and ReplicaSets by the UID of their controller.
-const byController = "controller"
+// byController indexes pods and ReplicaSets by the UID of their controller, and byServer pods by the MCPServer that their labels name.
+const byController, byServer = "controller", "server"
+
+func serverOfPod(obj any) ([]string, error) {
+	if pod, ok := obj.(*workload.Pod); ok {
+		return []string{cache.NewObjectName(pod.Namespace, pod.Server).String()}, nil
+	}
+	return nil, nil
+}
 
 func controllerUID(obj any) ([]string, error) {
 	var uid types.UID
@@ -136,7 +144,7 @@ func (c *Caches) ReplicaSets(namespace string, deployment types.UID) (found []Re
 // ReplicaSet's event brings the MCPServer back.
 func (c *Caches) ProxyPods(namespace string, deployment types.UID) (found []*workload.Pod) {
 	for _, set := range c.ReplicaSets(namespace, deployment) {
-		found = append(found, controlledBy[*workload.Pod](c.Scope(namespace).proxyStore, set.uid)...)
+		found = append(found, controlledBy[*workload.Pod](c.Scope(namespace).podStore, set.uid)...)
 	}
 	return found
 }
@@ -144,7 +152,7 @@ func (c *Caches) ProxyPods(namespace string, deployment types.UID) (found []*wor
 // BackendPods returns the pods of a StatefulSet.
 func (c *Caches) BackendPods(namespace string, set types.UID) (found []*workload.Pod) {
 	if s := c.Scope(namespace); s != nil {
-		found = controlledBy[*workload.Pod](s.backendStore, set)
+		found = controlledBy[*workload.Pod](s.podStore, set)
 	}
 	return found
 }
@@ -152,28 +160,31 @@ func (c *Caches) BackendPods(namespace string, set types.UID) (found []*workload
 // UnplacedProxyPods returns the pods of proxies, with the labels of an MCPServer, whose ReplicaSet the cache does not have:
 // it does not have it yet, or the ReplicaSet was deleted before its pods.
 func (c *Caches) UnplacedProxyPods(server cache.ObjectName) (unplaced []*workload.Pod) {
-	s := c.Scope(server.Namespace)
-	if s == nil {
-		return nil
-	}
-	items, err := s.proxyStore.GetIndexer().ByIndex(cache.NamespaceIndex, server.Namespace)
-	if err != nil {
-		return nil
-	}
-	for _, item := range items {
-		pod, ok := item.(*workload.Pod)
-		if !ok || pod.Controller.UID == "" || pod.Server != server.Name {
+	for _, pod := range c.LabelledPods(server) {
+		if pod.Role != workload.RoleProxy || pod.Controller.UID == "" {
 			continue
 		}
-		if _, known := s.replicaSetOf(pod); !known {
+		if _, known := c.Scope(server.Namespace).replicaSetOf(pod); !known {
 			unplaced = append(unplaced, pod)
 		}
 	}
 	return unplaced
 }
 
-func controlledBy[T any](store cache.SharedIndexInformer, controller types.UID) (found []T) {
-	items, err := store.GetIndexer().ByIndex(byController, string(controller))
+// LabelledPods returns the pods whose labels name an MCPServer, whosesoever they are.
+func (c *Caches) LabelledPods(server cache.ObjectName) (found []*workload.Pod) {
+	if s := c.Scope(server.Namespace); s != nil {
+		found = indexed[*workload.Pod](s.podStore, byServer, server.String())
+	}
+	return found
+}
+
+func controlledBy[T any](store cache.SharedIndexInformer, controller types.UID) []T {
+	return indexed[T](store, byController, string(controller))
+}
+
+func indexed[T any](store cache.SharedIndexInformer, index, value string) (found []T) {
+	items, err := store.GetIndexer().ByIndex(index, value)
 	if err != nil {
 		return nil
 	}
@@ -188,46 +199,35 @@ func controlledBy[T any](store cache.SharedIndexInformer, controller types.UID) 
 
 // replicaSetOf returns the ReplicaSet that controls a pod, if the cache has it.
 func (s *Scope) replicaSetOf(pod *workload.Pod) (set ReplicaSet, known bool) {
-	item, exists, err := s.replicaSetStore.GetStore().GetByKey(cache.NewObjectName(pod.Namespace, pod.Controller.Name).String())
-	if err != nil || !exists {
-		return set, false
-	}
-	set, ok := item.(ReplicaSet)
-	return set, ok && set.uid == pod.Controller.UID
+	set, known = itemOf(s.replicaSetStore.GetStore(), cache.NewObjectName(pod.Namespace, pod.Controller.Name)).(ReplicaSet)
+	return set, known && set.uid == pod.Controller.UID
 }
 
-// proxyOf returns the MCPServer to wake for an event of a proxy's pod, and backendOf that for an event of a backend's. Where
-// the controller does not lead to one, the label does: to wake one too many costs nothing.
-func (s *Scope) proxyOf(pod *workload.Pod) cache.ObjectName {
-	if set, known := s.replicaSetOf(pod); known && set.Deployment() != "" {
-		return set.Server()
+// serversOf returns the MCPServers to wake for an event of a pod: that of its labels, and that of its controller if it is another one. To
+// wake one too many costs nothing.
+func (s *Scope) serversOf(pod *workload.Pod) []cache.ObjectName {
+	servers := []cache.ObjectName{cache.NewObjectName(pod.Namespace, pod.Server)}
+	if set, known := s.replicaSetOf(pod); known {
+		servers = append(servers, set.Server())
+	} else if pod.Role != workload.RoleProxy {
+		servers = append(servers, cache.NewObjectName(pod.Namespace, pod.Controller.Name))
 	}
-	return labelled(pod)
-}
-
-func (s *Scope) backendOf(pod *workload.Pod) cache.ObjectName {
-	if pod.Controller.UID != "" {
-		return cache.NewObjectName(pod.Namespace, pod.Controller.Name)
-	}
-	return labelled(pod)
-}
-
-func labelled(pod *workload.Pod) cache.ObjectName {
-	return cache.NewObjectName(pod.Namespace, pod.Server)
+	return slices.DeleteFunc(slices.Compact(servers), func(server cache.ObjectName) bool { return server.Name == "" })
 }
 
 // WatchPods makes events of pods, and of the ReplicaSets between them and their Deployments, wake MCPServers.
 func (s *Scope) WatchPods(wake func(server cache.ObjectName)) error {
-	for store, serverOf := range map[*Store]func(*workload.Pod) cache.ObjectName{
-		s.proxyStore: s.proxyOf, s.backendStore: s.backendOf,
-	} {
-		// A pod that was given a node, or whose status was written again, changes nothing that is kept.
-		if _, err := store.AddEventHandler(Persistent(OnChange((*workload.Pod).SameExceptVersion, func(pod *workload.Pod) { wake(serverOf(pod)) }))); err != nil {
-			return err
+	// A pod that was given a node, or whose status was written again, changes nothing that is kept.
+	_, err := s.podStore.AddEventHandler(Persistent(OnChange((*workload.Pod).SameExceptVersion, func(pod *workload.Pod) {
+		for _, server := range s.serversOf(pod) {
+			wake(server)
 		}
+	})))
+	if err != nil {
+		return err
 	}
 	// The counts in a ReplicaSet's status change with each of its pods, whose own events say as much.
-	_, err := s.replicaSetStore.AddEventHandler(Persistent(OnChange(ReplicaSet.sameExceptVersion, func(set ReplicaSet) {
+	_, err = s.replicaSetStore.AddEventHandler(Persistent(OnChange(ReplicaSet.sameExceptVersion, func(set ReplicaSet) {
 		if set.Deployment() != "" {
 			wake(set.Server())
 		}

@@ -104,10 +104,7 @@ func (c *Caches) References(server *v1beta1.MCPServer) (in render.References, kn
 			known = false
 			return nil, nil
 		}
-		if item, exists, err := store.GetStore().GetByKey(cache.NewObjectName(server.Namespace, name).String()); err == nil && exists {
-			return item, nil
-		}
-		return nil, nil
+		return itemOf(store.GetStore(), cache.NewObjectName(server.Namespace, name)), nil
 	})
 	return in, known
 }
@@ -224,11 +221,7 @@ func (c *ReferencedConfigMaps) Get(namespace, name string) (found *corev1.Config
 	if watch == nil || !watch.HasSynced() {
 		return nil, false
 	}
-	item, exists, err := watch.GetStore().GetByKey(ref.String())
-	if err != nil || !exists {
-		return nil, true
-	}
-	found, _ = item.(*corev1.ConfigMap)
+	found, _ = itemOf(watch.GetStore(), ref).(*corev1.ConfigMap)
 	return found, true
 }
 

@@ -145,6 +145,7 @@ var checks = []struct {
 	{"policies", "the optional admission policies: whole, and about this operator", (*examination).policies},
 	{"images", "images of proxyrunners and MCP servers: versions that are known and tested", (*examination).images},
 	{"names", "names of children: none is taken by an object of another owner", (*examination).names},
+	{"services", "Services: those of MCPServers lead to no pods of others, and those of others to no backend", (*examination).services},
 }
 
 // Examine makes all checks. One that cannot read something says so, and the others go on; the error is for a cluster that does not

@@ -219,14 +219,15 @@ func TestACheckWithoutARightIsNotTakenForHealthy(t *testing.T) {
 		{[]string{"get deployments"}, []string{"operator", "leader", "restarts", "version", "operators", "rights", "images"}, `get resource "deployments" in API group "apps" in the namespace "freehold-system"`},
 		{[]string{"get leases"}, []string{"leader"}, `get resource "leases"`},
 		{[]string{"list leases"}, []string{"operators"}, `list resource "leases"`},
-		{[]string{"list pods"}, []string{"leader", "restarts", "operators"}, `list resource "pods"`},
+		{[]string{"list services"}, []string{"services"}, `list resource "services"`},
+		{[]string{"list pods"}, []string{"leader", "restarts", "operators", "services"}, `list resource "pods"`},
 		{[]string{"list deployments"}, []string{"operators", "images"}, `list resource "deployments"`},
 		{[]string{"create subjectaccessreviews", "list clusterrolebindings"}, []string{"rights"}, `list resource "clusterrolebindings"`},
 		{[]string{"create subjectaccessreviews", "get clusterroles"}, []string{"rights"}, `get resource "clusterroles"`},
 		{[]string{"get validatingadmissionpolicies"}, []string{"policies"}, `get resource "validatingadmissionpolicies"`},
 		{[]string{"get validatingadmissionpolicybindings"}, []string{"policies"}, `get resource "validatingadmissionpolicybindings"`},
 		{[]string{"list mcpgroups"}, []string{"crds"}, `list resource "mcpgroups" in API group "toolhive.stacklok.dev"` + at},
-		{[]string{"list mcpservers"}, []string{"crds", "operators", "images", "names"}, `list resource "mcpservers" in API group "toolhive.stacklok.dev"` + at},
+		{[]string{"list mcpservers"}, []string{"crds", "operators", "images", "names", "services"}, `list resource "mcpservers" in API group "toolhive.stacklok.dev"` + at},
 	} {
 		w := newWorld(t)
 		w.mayNot = test.mayNot

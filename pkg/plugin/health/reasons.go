@@ -17,6 +17,10 @@ const (
 	FoundStoredVersion = "StoredVersion"
 	// FoundRecordedVersion is one with objects that have managedFields in a version that it lacks.
 	FoundRecordedVersion = "RecordedVersion"
+	// FoundPastProxy is a Service that leads to a backend and is not its MCPServer's.
+	FoundPastProxy = "PastProxy"
+	// FoundDroppedFields is one that lacks fields which objects were given by kubectl apply.
+	FoundDroppedFields = "DroppedFields"
 	// FoundFieldsNeeded is one without fields that Freehold writes.
 	FoundFieldsNeeded = "FieldsNeeded"
 	// FoundFieldsMissing is one without fields that users could write.

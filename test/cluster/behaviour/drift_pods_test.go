@@ -4,11 +4,16 @@
 package behaviour
 
 import (
+	"context"
+	"fmt"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/test/harness"
@@ -69,4 +74,65 @@ func TestPodsOfOthersDecideNothing(t *testing.T) {
 		t.Errorf("it is stalled by pods of somebody else: %+v", server.Status.Conditions)
 	}
 	ns.Quiet(t, ns.Mark(t), harness.Calm)
+}
+
+// TestPodsOfOthersThatGetRequestsAreTold has a neighbour run a pod with the labels of an MCPServer's pods. The endpoints of the Service, which
+// are Kubernetes' own, show whether the pod gets requests; the condition ForeignPods and one event tell of it as long as it does.
+func TestPodsOfOthersThatGetRequestsAreTold(t *testing.T) {
+	t.Parallel()
+	const name, neighbour = "web", "neighbour"
+	ns := env.Namespace(t)
+	ns.Operate(t)
+	ns.Create(t, harness.HTTPServer(name))
+	ns.AwaitReady(t, name)
+	ns.AwaitRest(t)
+	proxies, err := env.Core.CoreV1().Pods(ns.Name).List(t.Context(), metav1.ListOptions{LabelSelector: "app=mcpserver,toolhive-name=" + name})
+	if err != nil || len(proxies.Items) != 1 {
+		t.Fatalf("the proxies are %v, %v", proxies, err)
+	}
+	labels := proxies.Items[0].Labels
+	delete(labels, "pod-template-hash") // The ReplicaSet would adopt it.
+	if _, err := env.Core.CoreV1().Pods(ns.Name).Create(t.Context(), &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: neighbour, Labels: labels},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "any", Image: harness.OtherImage}}},
+	}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	getsRequests := func(want bool) {
+		t.Helper()
+		harness.Eventually(t, fmt.Sprintf("the pod is among the endpoints: %t", want), func(ctx context.Context) error {
+			list, err := env.Core.DiscoveryV1().EndpointSlices(ns.Name).List(ctx, metav1.ListOptions{LabelSelector: "kubernetes.io/service-name=mcp-" + name + "-proxy"})
+			if err != nil {
+				return err
+			}
+			gets := slices.ContainsFunc(list.Items, func(slice discoveryv1.EndpointSlice) bool {
+				return slices.ContainsFunc(slice.Endpoints, func(e discoveryv1.Endpoint) bool {
+					return e.TargetRef != nil && e.TargetRef.Name == neighbour && e.Conditions.Ready != nil && *e.Conditions.Ready
+				})
+			})
+			if gets != want {
+				return fmt.Errorf("the endpoints are %v", list.Items)
+			}
+			return nil
+		})
+	}
+	getsRequests(true)
+	told := harness.Expectation{
+		Condition: v1beta1.ConditionForeignPods, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonSelectedByService, Message: []string{": " + neighbour + "."},
+	}
+	ns.AwaitStatus(t, name, append([]harness.Expectation{told}, harness.Fine...)...)
+	ns.AwaitOneWarningEach(t, map[string]harness.Expectation{name: told})
+	ns.Quiet(t, ns.Mark(t), harness.Calm)
+
+	if _, err := env.Core.CoreV1().Pods(ns.Name).Patch(t.Context(), neighbour, types.MergePatchType,
+		[]byte(`{"metadata":{"labels":{"toolhive-name":null}}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	getsRequests(false)
+	ns.AwaitServer(t, name, "tells of no pods of others", func(server *v1beta1.MCPServer) error {
+		if c := meta.FindStatusCondition(server.Status.Conditions, v1beta1.ConditionForeignPods); c != nil {
+			return fmt.Errorf("%s is %s: %s", c.Type, c.Status, c.Message)
+		}
+		return nil
+	})
 }
