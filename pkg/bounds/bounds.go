@@ -20,6 +20,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/json"
+
+	"github.com/freehold-dev/freehold/pkg/printable"
 )
 
 const (
@@ -121,8 +123,8 @@ func isRead(annotation string) bool {
 	return annotation == markDropped || strings.HasSuffix(domain, "freehold.dev") || strings.HasSuffix(domain, "toolhive.stacklok.dev")
 }
 
-// namedFields is how many dropped fields are named.
-const namedFields = 5
+// namedFields is how many dropped fields are named, and longestName how much of the path of each, in bytes.
+const namedFields, longestName = 5, 128
 
 // dropped returns the fields that the spec in a manifest has, and neither the type of the spec nor the spec that the API server has stored.
 func dropped(spec reflect.Value, manifest string) string {
@@ -145,7 +147,7 @@ func dropped(spec reflect.Value, manifest string) string {
 		fields, more = fields[:namedFields], fmt.Sprintf(" (+%d more)", n-namedFields)
 	}
 	for i, field := range fields {
-		fields[i] = strconv.Quote("spec." + field)
+		fields[i] = strconv.Quote("spec." + printable.Bound(field, longestName))
 	}
 	return strings.Join(fields, ", ") + more
 }

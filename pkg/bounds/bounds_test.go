@@ -120,13 +120,14 @@ func TestFieldsThatTheAPIServerDroppedAreNamed(t *testing.T) {
 		`{"spec":{"oidcConfigref":{"name":"idp"}}}`:                                             `"spec.oidcConfigref"`,
 		`{"spec":{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1}}`:                                  `"spec.a", "spec.b", "spec.c", "spec.d", "spec.e" (+2 more)`,
 		`{"spec":{"image":"i","proxyPort":8080,"podTemplateSpec":{"of":"any form"}}}`:           "",
-		`{"spec":{"newer":true}}`:               "",
-		`{"metadata":{"x":1},"status":{"y":2}}`: "",
-		`{"spec":null}`:                         "",
-		`{"spec":[]}`:                           "",
-		`no JSON`:                               "",
-		strings.Repeat(`{"spec":`, 20000):       "",
-		`{"spec":{"image":"` + strings.Repeat("x", 200<<10) + `","z":1}}`: `"spec.z"`,
+		`{"spec":{"` + strings.Repeat("x", 200<<10) + `":1}}`:                                   `"spec.` + strings.Repeat("x", 125) + `..."`,
+		`{"spec":{"newer":true}}`:                                                               "",
+		`{"metadata":{"x":1},"status":{"y":2}}`:                                                 "",
+		`{"spec":null}`:                                                                         "",
+		`{"spec":[]}`:                                                                           "",
+		`no JSON`:                                                                               "",
+		strings.Repeat(`{"spec":`, 20000):                                                       "",
+		`{"spec":{"image":"` + strings.Repeat("x", 200<<10) + `","z":1}}`:                       `"spec.z"`,
 	} {
 		s := server(func(s *v1beta1.MCPServer) {
 			s.Annotations[corev1.LastAppliedConfigAnnotation] = manifest
