@@ -100,15 +100,15 @@ func New(object *unstructured.Unstructured, schema managedfields.TypeConverter) 
 	}
 	// The API server's own order changes from second to second.
 	slices.SortFunc(r.Entries, inOrder)
-	root := &node{}
+	root := place{fieldpath.NewSet(), fieldpath.NewSet()}
 	for i := range r.Entries {
-		root.add(r.Entries[i].Set, func(n *node) { n.holders = append(n.holders, i) })
+		root.owned = root.owned.Union(r.Entries[i].Set)
 	}
-
-	content := withoutManagedFields(object)
+	content := object.DeepCopy().Object
+	unstructured.RemoveNestedField(content, "metadata", "managedFields")
 	known := fieldsOf(content, schema)
 	if known != nil {
-		root.add(known, func(n *node) { n.known = true })
+		root.known = known
 	}
 	w := &walk{report: r, schema: known != nil}
 	if err := w.object(content, root); err != nil {
@@ -149,11 +149,14 @@ func (r *Report) OwnersOf(line Line) []int {
 	return found
 }
 
-// withoutManagedFields returns the object without its managedFields.
-func withoutManagedFields(object *unstructured.Unstructured) map[string]any {
-	content := object.DeepCopy().Object
-	unstructured.RemoveNestedField(content, "metadata", "managedFields")
-	return content
+// holders returns the indexes, in Entries, of the managers that own just a field.
+func (r *Report) holders(path fieldpath.Path) (found []int) {
+	for i := range r.Entries {
+		if r.Entries[i].Set.Has(path) {
+			found = append(found, i)
+		}
+	}
+	return found
 }
 
 // fieldsOf returns all fields of an object as the schema has them; nil when it does not know the kind.

@@ -28,16 +28,22 @@ func ValueAt(object any, path fieldpath.Path) any {
 
 func item(list []any, element fieldpath.PathElement) any {
 	for i, candidate := range list {
-		switch {
-		case element.Index != nil && *element.Index == i:
-			return candidate
-		case element.Value != nil && value.Equals(*element.Value, value.NewValueInterface(candidate)):
-			return candidate
-		case element.Key != nil && hasKeys(candidate, *element.Key):
+		if element.Index != nil && *element.Index == i || Identifies(element, candidate) {
 			return candidate
 		}
 	}
 	return nil
+}
+
+// Identifies reports whether a path element is that of an item of a list by the values of its keys, or by its own value.
+func Identifies(element fieldpath.PathElement, item any) bool {
+	switch {
+	case element.Value != nil:
+		return value.Equals(*element.Value, value.NewValueInterface(item))
+	case element.Key != nil:
+		return hasKeys(item, *element.Key)
+	}
+	return false
 }
 
 func hasKeys(candidate any, keys value.FieldList) bool {
@@ -45,5 +51,5 @@ func hasKeys(candidate any, keys value.FieldList) bool {
 	for _, key := range keys {
 		ok = ok && value.Equals(key.Value, value.NewValueInterface(object[key.Name]))
 	}
-	return ok
+	return ok && len(keys) > 0
 }
