@@ -24,6 +24,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/takeover"
+	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
 // ChildRefs returns the references of everything that the operator may create for an MCPServer, in the order of creation,
@@ -93,6 +94,29 @@ func (c *Client) withConfigs(refs []apply.ObjectRef, namespace, server string) (
 	})
 	services := slices.IndexFunc(refs, func(r apply.ObjectRef) bool { return r.Kind == managers.ServiceKind })
 	return slices.Insert(refs, services, configs...), err == nil, nil
+}
+
+// answer is one of the API server about the names of objects.
+type answer struct {
+	names []string
+	err   error
+}
+
+// configMapNames returns the names of a namespace's ConfigMaps. A command that looks at all MCPServers of a namespace would otherwise
+// list them once for each. What is kept is as old as the list of these MCPServers, which is read once as well. A write of the plugin,
+// after which the operator may create ConfigMaps, discards it. That the user may not list them is kept as well; any other error is not.
+func (c *Client) configMapNames(namespace string) ([]string, error) {
+	kept, ok := c.configMaps[namespace]
+	if !ok {
+		kept.names, kept.err = c.names(versions[managers.ConfigMap], namespace)
+		if c.configMaps == nil {
+			c.configMaps = map[string]answer{}
+		}
+		if kept.err == nil || apierrors.IsForbidden(kept.err) {
+			c.configMaps[namespace] = kept
+		}
+	}
+	return kept.names, kept.err
 }
 
 // Children reads the children of an MCPServer.
@@ -195,13 +219,22 @@ func (c *Client) configMap(namespace, name string) (*corev1.ConfigMap, error) {
 	if name == "" {
 		return nil, nil
 	}
-	found := &corev1.ConfigMap{}
-	err := c.read(versions[managers.ConfigMap], namespace, name, found)
-	if apply.IsAbsent(err) {
-		return nil, nil
-	}
-	if err != nil {
+	found, err := as[corev1.ConfigMap](c.get(versions[managers.ConfigMap], namespace, name))
+	if err != nil && !apply.IsAbsent(err) {
 		return nil, fmt.Errorf("ConfigMap %s cannot be read: %w", name, err)
 	}
 	return found, nil
+}
+
+// Process returns the process of the backend to which the proxy of an MCPServer with transport stdio would be attached;
+// it is empty when none is ready or the user may not see it.
+func (c *Client) Process(namespace, server string) (string, error) {
+	pod, err := as[corev1.Pod](c.get(pods, namespace, render.OnlyBackendPod(server)))
+	if apply.IsAbsent(err) || apierrors.IsForbidden(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return render.ProcessOf(workload.PodOf(pod)), nil
 }

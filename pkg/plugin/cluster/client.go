@@ -35,7 +35,8 @@ type Client struct {
 	// TryAs is the user that dry runs of the operator's writes impersonate; empty for the user who runs the plugin.
 	TryAs string
 
-	configs configMaps
+	// configMaps are the answers about the ConfigMaps of namespaces, see configMapNames.
+	configMaps map[string]answer
 }
 
 // New returns a client for the user's flags and kubeconfig.
@@ -93,14 +94,7 @@ func (c *Client) Names(kind string) (names []string, err error) {
 	if mapping.Scope.Name() == meta.RESTScopeNameRoot {
 		namespace = ""
 	}
-	list, err := c.listed(mapping.Resource, namespace, metav1.ListOptions{}, onlyMetadata)
-	if err != nil {
-		return nil, err
-	}
-	for i := range list.Items {
-		names = append(names, list.Items[i].GetName())
-	}
-	return names, nil
+	return c.names(mapping.Resource, namespace)
 }
 
 // builder resolves arguments as kubectl get does.
@@ -114,11 +108,7 @@ func (c *Client) Get(ref apply.ObjectRef) (*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	object, err := helper.Get(ref.Namespace, ref.Name)
-	if err != nil {
-		return nil, err
-	}
-	return asUnstructured(object)
+	return asUnstructured(helper.Get(ref.Namespace, ref.Name))
 }
 
 // Server returns the MCPServer that the user names as NAME or KIND/NAME.
@@ -126,41 +116,22 @@ func (c *Client) Server(argument string) (*v1beta1.MCPServer, error) {
 	if !NamesServer(argument) {
 		return nil, fmt.Errorf("%s is not an MCPServer; give mcpserver/NAME", argument)
 	}
-	object, err := c.Get(ServerRef(c.Namespace, argument[strings.Index(argument, "/")+1:]))
-	if err != nil {
-		return nil, err
-	}
-	return asServer(object)
+	return as[v1beta1.MCPServer](c.Get(ServerRef(c.Namespace, argument[strings.Index(argument, "/")+1:])))
 }
 
 // Servers returns the MCPServers of the namespace; of all with an empty one.
 func (c *Client) Servers(namespace string) ([]*v1beta1.MCPServer, error) {
-	list, err := c.listed(versions[managers.MCPServer], namespace, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	var servers []*v1beta1.MCPServer
-	for i := range list.Items {
-		server, err := asServer(&list.Items[i])
-		if err != nil {
-			return nil, err
-		}
-		servers = append(servers, server)
-	}
-	return servers, nil
+	return list[v1beta1.MCPServer](c, versions[managers.MCPServer], namespace, metav1.ListOptions{})
 }
 
 // All returns the objects of a kind in the namespace; in all with an empty one.
 func (c *Client) All(version schema.GroupVersionResource, namespace string) ([]metav1.Object, error) {
-	list, err := c.listed(version, namespace, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
+	found, err := c.listed(version, namespace, metav1.ListOptions{})
 	var objects []metav1.Object
-	for i := range list.Items {
-		objects = append(objects, &list.Items[i])
+	for i := range found {
+		objects = append(objects, &found[i])
 	}
-	return objects, nil
+	return objects, err
 }
 
 // ServerRef names an MCPServer.
@@ -178,15 +149,23 @@ func NamesServer(argument string) bool {
 	return !found || ours && (kind == "mcpserver" || kind == "mcpservers")
 }
 
-func asServer(object *unstructured.Unstructured) (*v1beta1.MCPServer, error) {
-	server := &v1beta1.MCPServer{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, server); err != nil {
-		return nil, fmt.Errorf("MCPServer %s cannot be read: %w", object.GetName(), err)
+// as returns an object that was read as a typed one.
+func as[T any](object *unstructured.Unstructured, err error) (*T, error) {
+	if err != nil {
+		return nil, err
 	}
-	return server, nil
+	typed := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, typed); err != nil {
+		return nil, fmt.Errorf("%s %s cannot be read: %w", object.GetKind(), object.GetName(), err)
+	}
+	return typed, nil
 }
 
-func asUnstructured(object runtime.Object) (*unstructured.Unstructured, error) {
+// asUnstructured returns an answer of the API server as what it is.
+func asUnstructured(object runtime.Object, err error) (*unstructured.Unstructured, error) {
+	if err != nil {
+		return nil, err
+	}
 	found, ok := object.(*unstructured.Unstructured)
 	if !ok {
 		return nil, fmt.Errorf("the API server answered with a %T", object)
@@ -242,29 +221,34 @@ func (c *Client) get(version schema.GroupVersionResource, namespace, name string
 	if err != nil {
 		return nil, err
 	}
-	answer, err := helper.Get(namespace, name)
-	if err != nil {
-		return nil, err
-	}
-	return asUnstructured(answer)
+	return asUnstructured(helper.Get(namespace, name))
 }
 
-// read reads an object into a typed one; an empty namespace is for a kind that has none.
-func (c *Client) read(version schema.GroupVersionResource, namespace, name string, into any) error {
-	object, err := c.get(version, namespace, name)
-	if err != nil {
-		return err
-	}
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, into)
-}
-
-// list reads objects into a typed list; an empty namespace is for all.
-func (c *Client) list(version schema.GroupVersionResource, namespace string, options metav1.ListOptions, into any) error {
+// list reads objects as typed ones; an empty namespace is for all.
+func list[T any](c *Client, version schema.GroupVersionResource, namespace string, options metav1.ListOptions) (all []*T, err error) {
 	found, err := c.listed(version, namespace, options)
-	if err != nil {
-		return err
+	for i := range found {
+		typed, err := as[T](&found[i], nil)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, typed)
 	}
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(found.UnstructuredContent(), into)
+	return all, err
+}
+
+// names returns the names of objects; an empty namespace is for all.
+func (c *Client) names(version schema.GroupVersionResource, namespace string) (names []string, err error) {
+	found, err := c.listed(version, namespace, metav1.ListOptions{}, onlyMetadata)
+	for i := range found {
+		names = append(names, found[i].GetName())
+	}
+	return names, err
+}
+
+// onlyMetadata makes requests for the metadata of objects, without the rest. An API server that does not know that answers with the objects.
+func onlyMetadata(config *rest.Config) {
+	config.AcceptContentTypes = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 }
 
 // page is how many objects are read at a time.
@@ -273,17 +257,16 @@ const page = 500
 // listed reads objects as they are, in pages; an empty namespace is for all.
 func (c *Client) listed(
 	version schema.GroupVersionResource, namespace string, options metav1.ListOptions, changes ...func(*rest.Config),
-) (*unstructured.UnstructuredList, error) {
+) (all []unstructured.Unstructured, err error) {
 	helper, err := c.resource(version, meta.RESTScopeNamespace, changes...)
 	if err != nil {
 		return nil, err
 	}
-	all := &unstructured.UnstructuredList{}
 	for options.Limit = page; ; {
 		answer, err := helper.List(namespace, version.GroupVersion().String(), &options)
 		if apierrors.IsResourceExpired(err) && options.Continue != "" {
 			// It took too long to get here. The API server knows the next page no more: all at once, then.
-			options.Limit, options.Continue, all.Items = 0, "", nil
+			options.Limit, options.Continue, all = 0, "", nil
 			continue
 		}
 		if err != nil {
@@ -293,7 +276,7 @@ func (c *Client) listed(
 		if !ok {
 			return nil, fmt.Errorf("the API server answered with a %T", answer)
 		}
-		all.Items = append(all.Items, found.Items...)
+		all = append(all, found.Items...)
 		if options.Continue = found.GetContinue(); options.Continue == "" {
 			return all, nil
 		}

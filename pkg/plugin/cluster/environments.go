@@ -58,15 +58,15 @@ func (e *Environment) NotIn(ours *Settings) (all []OperatorSetting) {
 // for a takeover. Where the user may not look at all namespaces, it looks only at the one in which ToolHive is installed by default, and
 // finds none where the user may not do that either.
 func (c *Client) ToolHiveEnvironments() (found []Environment, err error) {
-	list := &appsv1.DeploymentList{}
-	_, err = ToolHive.wherever(func(namespace string) error {
-		return c.list(versions[managers.Deployment], namespace, metav1.ListOptions{}, list)
+	var deployments []*appsv1.Deployment
+	_, err = ToolHive.wherever(func(namespace string) (err error) {
+		deployments, err = list[appsv1.Deployment](c, versions[managers.Deployment], namespace, metav1.ListOptions{})
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	for i := range list.Items {
-		d := &list.Items[i]
+	for _, d := range deployments {
 		pod := &d.Spec.Template.Spec
 		if ToolHive.runs(d.Labels, pod) == "" {
 			continue

@@ -96,19 +96,17 @@ func installed() (*appsv1.Deployment, error) {
 // Operator reads the operator's Deployment, which is named as NAMESPACE/NAME.
 func (c *Client) Operator(deployment string) (*appsv1.Deployment, error) {
 	namespace, name, _ := strings.Cut(deployment, "/")
-	found := &appsv1.Deployment{}
-	return found, c.read(versions[managers.Deployment], namespace, name, found)
+	return as[appsv1.Deployment](c.get(versions[managers.Deployment], namespace, name))
 }
 
 // Pods reads those of a Deployment. Its selector may select the pods of another operator as well, whose labels are the same and more.
-func (c *Client) Pods(deployment *appsv1.Deployment) ([]corev1.Pod, error) {
+func (c *Client) Pods(deployment *appsv1.Deployment) ([]*corev1.Pod, error) {
 	selector, err := metav1.LabelSelectorAsSelector(deployment.Spec.Selector)
 	if err != nil {
 		return nil, err
 	}
-	list := &corev1.PodList{}
-	err = c.list(pods, deployment.Namespace, metav1.ListOptions{LabelSelector: selector.String()}, list)
-	return slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return isOfOther(deployment, &pod) }), err
+	found, err := list[corev1.Pod](c, pods, deployment.Namespace, metav1.ListOptions{LabelSelector: selector.String()})
+	return slices.DeleteFunc(found, func(pod *corev1.Pod) bool { return isOfOther(deployment, pod) }), err
 }
 
 // isOfOther reports whether a pod was created for something else than a Deployment.
@@ -132,8 +130,7 @@ func createdFor(pod *corev1.Pod) (name string, hashed bool) {
 
 // Lease reads a Lease.
 func (c *Client) Lease(name types.NamespacedName) (*coordinationv1.Lease, error) {
-	found := &coordinationv1.Lease{}
-	return found, c.read(leases, name.Namespace, name.Name, found)
+	return as[coordinationv1.Lease](c.get(leases, name.Namespace, name.Name))
 }
 
 // Process is what an operator's pod template says about the operator's processes, besides their settings.
@@ -334,8 +331,8 @@ func newFlags(add func(*pflag.FlagSet)) *pflag.FlagSet {
 }
 
 // Proxies reads the Deployments of which Freehold writes the pod template, of a namespace, or of all with an empty one.
-func (c *Client) Proxies(namespace string) ([]appsv1.Deployment, error) {
-	list := &appsv1.DeploymentList{}
-	err := c.list(versions[managers.Deployment], namespace, metav1.ListOptions{LabelSelector: v1beta1.LabelToolHive + "=true"}, list)
-	return slices.DeleteFunc(list.Items, func(d appsv1.Deployment) bool { return ownership.ApplyEntry(&d, managers.Proxy, "") == nil }), err
+func (c *Client) Proxies(namespace string) ([]*appsv1.Deployment, error) {
+	ofToolHive := metav1.ListOptions{LabelSelector: v1beta1.LabelToolHive + "=true"}
+	found, err := list[appsv1.Deployment](c, versions[managers.Deployment], namespace, ofToolHive)
+	return slices.DeleteFunc(found, func(d *appsv1.Deployment) bool { return ownership.ApplyEntry(d, managers.Proxy, "") == nil }), err
 }

@@ -53,17 +53,13 @@ type Policy struct {
 }
 
 // Policy reads an admission policy and its binding.
-func (c *Client) Policy(name string) (*Policy, error) {
-	policy, binding := &admissionregistrationv1.ValidatingAdmissionPolicy{}, &admissionregistrationv1.ValidatingAdmissionPolicyBinding{}
-	found := &Policy{Name: name}
-	if err := c.read(admissionPolicies, "", name, policy); err == nil {
-		found.ValidatingAdmissionPolicy = policy
-	} else if !apierrors.IsNotFound(err) {
-		return nil, err
+func (c *Client) Policy(name string) (found *Policy, err error) {
+	found = &Policy{Name: name}
+	found.ValidatingAdmissionPolicy, err = as[admissionregistrationv1.ValidatingAdmissionPolicy](c.get(admissionPolicies, "", name))
+	if err == nil || apierrors.IsNotFound(err) {
+		found.Binding, err = as[admissionregistrationv1.ValidatingAdmissionPolicyBinding](c.get(policyBindings, "", name))
 	}
-	if err := c.read(policyBindings, "", name, binding); err == nil {
-		found.Binding = binding
-	} else if !apierrors.IsNotFound(err) {
+	if err != nil && !apierrors.IsNotFound(err) {
 		return nil, err
 	}
 	return found, nil
@@ -157,8 +153,7 @@ func (c *Client) HoldsIn(policy *Policy, namespace string) (bool, error) {
 			continue
 		}
 		if in == nil {
-			in = &corev1.Namespace{}
-			if err := c.read(corev1.SchemeGroupVersion.WithResource("namespaces"), "", namespace, in); err != nil {
+			if in, err = as[corev1.Namespace](c.get(corev1.SchemeGroupVersion.WithResource("namespaces"), "", namespace)); err != nil {
 				return false, fmt.Errorf("cannot tell whether the policy %s holds in namespace %s: %w", policy.Name, namespace, err)
 			}
 		}

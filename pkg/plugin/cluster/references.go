@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	toolhivescheme "github.com/freehold-dev/freehold/generated/clientset/versioned/scheme"
@@ -46,11 +47,8 @@ func (c *Client) References(server *v1beta1.MCPServer) (render.References, error
 func (c *Client) config(kind, namespace, name string) (any, *render.Unavailable, error) {
 	row := managers.ConfigOf(v1beta1.Kind(kind))
 	resource := row.GroupVersionResource()
-	found, err := toolhivescheme.Scheme.New(row.GroupVersionKind)
-	if err != nil {
-		return nil, nil, err
-	}
-	switch err := c.read(resource, namespace, name, found); {
+	object, err := c.get(resource, namespace, name)
+	switch {
 	case apply.IsAbsent(err):
 		return nil, nil, nil
 	case apierrors.IsNotFound(err):
@@ -61,7 +59,11 @@ func (c *Client) config(kind, namespace, name string) (any, *render.Unavailable,
 	case err != nil:
 		return nil, nil, fmt.Errorf("%s %s cannot be read: %w", kind, name, err)
 	}
-	return found, nil, nil
+	found, err := toolhivescheme.Scheme.New(row.GroupVersionKind)
+	if err == nil {
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, found)
+	}
+	return found, nil, err
 }
 
 // Config returns the object that the user names as KIND/NAME, of a kind that MCPServers refer to.
@@ -81,7 +83,7 @@ func (c *Client) Config(argument string) (*unstructured.Unstructured, error) {
 // are the resources that the user may not list. A kind that the API server does not serve has no objects.
 func (c *Client) Configs(namespace string) (found []*unstructured.Unstructured, forbidden []string, err error) {
 	for _, row := range managers.Configs() {
-		list, err := c.listed(versions[row.GroupKind()], namespace, metav1.ListOptions{})
+		objects, err := c.listed(versions[row.GroupKind()], namespace, metav1.ListOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			continue
@@ -91,8 +93,8 @@ func (c *Client) Configs(namespace string) (found []*unstructured.Unstructured, 
 		case err != nil:
 			return nil, nil, err
 		}
-		for i := range list.Items {
-			found = append(found, &list.Items[i])
+		for i := range objects {
+			found = append(found, &objects[i])
 		}
 	}
 	return found, forbidden, nil

@@ -36,42 +36,35 @@ func (c *Client) May(operator Process, right authorizationv1.ResourceAttributes)
 	if err != nil {
 		return false, err
 	}
-	answer, err := helper.Create("", false, &unstructured.Unstructured{Object: content})
-	if err != nil {
-		return false, err
-	}
-	object, err := asUnstructured(answer)
-	if err != nil {
-		return false, err
-	}
-	allowed, _, err := unstructured.NestedBool(object.Object, "status", "allowed")
-	return allowed, err
+	answer, err := as[authorizationv1.SubjectAccessReview](asUnstructured(helper.Create("", false, &unstructured.Unstructured{Object: content})))
+	return err == nil && answer.Status.Allowed, err
 }
 
 // Rules returns those that RBAC gives the operator in a namespace by RoleBindings, or everywhere by ClusterRoleBindings if it is empty.
 func (c *Client) Rules(operator Process, namespace string) ([]rbacv1.PolicyRule, error) {
-	// Both kinds of bindings have the same fields.
-	bindings := &rbacv1.RoleBindingList{}
 	resource := versions[managers.RoleBinding]
 	if namespace == "" {
 		resource = rbacv1.SchemeGroupVersion.WithResource("clusterrolebindings")
 	}
-	if err := c.list(resource, namespace, metav1.ListOptions{}, bindings); err != nil {
+	// Both kinds of bindings have the same fields, and so do the roles.
+	bindings, err := list[rbacv1.RoleBinding](c, resource, namespace, metav1.ListOptions{})
+	if err != nil {
 		return nil, err
 	}
 	var rules []rbacv1.PolicyRule
-	for i := range bindings.Items {
-		if !slices.ContainsFunc(bindings.Items[i].Subjects, operator.isMeant) {
+	for _, binding := range bindings {
+		if !slices.ContainsFunc(binding.Subjects, operator.isMeant) {
 			continue
 		}
 		of, in := versions[managers.Role], namespace
-		if ref := bindings.Items[i].RoleRef; ref.Kind == "ClusterRole" {
+		if binding.RoleRef.Kind == "ClusterRole" {
 			of, in = rbacv1.SchemeGroupVersion.WithResource("clusterroles"), ""
 		}
-		role := &rbacv1.ClusterRole{}
-		if err := c.read(of, in, bindings.Items[i].RoleRef.Name, role); apply.IsAbsent(err) {
+		role, err := as[rbacv1.ClusterRole](c.get(of, in, binding.RoleRef.Name))
+		if apply.IsAbsent(err) {
 			continue
-		} else if err != nil {
+		}
+		if err != nil {
 			return nil, err
 		}
 		rules = append(rules, role.Rules...)

@@ -139,14 +139,11 @@ type search struct {
 }
 
 func (s *search) deployments(namespace string) error {
-	list := &appsv1.DeploymentList{}
-	if err := s.client.list(versions[managers.Deployment], namespace, metav1.ListOptions{}, list); err != nil {
-		return err
+	found, err := list[appsv1.Deployment](s.client, versions[managers.Deployment], namespace, metav1.ListOptions{})
+	for _, deployment := range found {
+		s.deployment(deployment)
 	}
-	for i := range list.Items {
-		s.deployment(&list.Items[i])
-	}
-	return nil
+	return err
 }
 
 func (s *search) deployment(d *appsv1.Deployment) {
@@ -230,13 +227,9 @@ func namespacesOf(namespace string, pod *corev1.PodSpec) (namespaces []string, k
 // pods finds those that no Deployment accounts for that was found, such as one that is on its way out after its Deployment was scaled to 0.
 // Other operators may run in the same namespace. The first pod of a ReplicaSet stands for the others, which have the same template.
 func (s *search) pods(namespace string) error {
-	list := &corev1.PodList{}
-	if err := s.client.list(pods, namespace, metav1.ListOptions{LabelSelector: v1beta1.LabelAppName + "=" + s.label}, list); err != nil {
-		return err
-	}
+	found, err := list[corev1.Pod](s.client, pods, namespace, metav1.ListOptions{LabelSelector: v1beta1.LabelAppName + "=" + s.label})
 	replicaSets := sets.New[string]()
-	for i := range list.Items {
-		pod := &list.Items[i]
+	for _, pod := range found {
 		why := s.runs(pod.Labels, &pod.Spec)
 		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 		if why == "" || ended {
@@ -257,7 +250,7 @@ func (s *search) pods(namespace string) error {
 		}
 		s.add(&pod.Spec, r)
 	}
-	return nil
+	return err
 }
 
 func (s *search) hasDeployment(name string) bool {
@@ -273,12 +266,8 @@ func (s *search) accountsFor(lease types.NamespacedName, holder string) bool {
 
 // leases finds an operator that is none of the cluster's pods, by the Lease that it renews.
 func (s *search) leases(namespace string) error {
-	list := &coordinationv1.LeaseList{}
-	if err := s.client.list(leases, namespace, metav1.ListOptions{FieldSelector: "metadata.name=" + s.lease}, list); err != nil {
-		return err
-	}
-	for i := range list.Items {
-		lease := &list.Items[i]
+	found, err := list[coordinationv1.Lease](s.client, leases, namespace, metav1.ListOptions{FieldSelector: "metadata.name=" + s.lease})
+	for _, lease := range found {
 		name := types.NamespacedName{Namespace: lease.Namespace, Name: lease.Name}
 		if holder, ok := Holder(lease, s.now); ok && !s.accountsFor(name, holder) {
 			s.found = append(s.found, Running{
@@ -287,7 +276,7 @@ func (s *search) leases(namespace string) error {
 			})
 		}
 	}
-	return nil
+	return err
 }
 
 // Ago returns how long ago something was; 0 where a clock that is ahead says that it is still to come.

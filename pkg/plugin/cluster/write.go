@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 
@@ -86,14 +87,11 @@ func (c *Client) Annotate(server *v1beta1.MCPServer, annotation, value string, d
 	}
 	helper = helper.WithFieldManager(managers.Plugin).DryRun(dryRun)
 	if !dryRun {
-		defer c.configs.discard()
+		c.configMaps = nil
 	}
+	ref := ServerRef(server.Namespace, server.Name)
 	read := func() (*v1beta1.MCPServer, error) {
-		object, err := c.Get(ServerRef(server.Namespace, server.Name))
-		if err != nil {
-			return nil, err
-		}
-		now, err := asServer(object)
+		now, err := as[v1beta1.MCPServer](c.Get(ref))
 		if err == nil && (now.UID != server.UID || !maps.Equal(requests(now), requests(server))) {
 			err = fmt.Errorf("MCPServer %s was changed by another client meanwhile; try again", server.Name)
 		}
@@ -105,33 +103,13 @@ func (c *Client) Annotate(server *v1beta1.MCPServer, annotation, value string, d
 		if err != nil {
 			return err
 		}
-		answer, err := helper.Patch(server.Namespace, server.Name, types.ApplyPatchType, body, &metav1.PatchOptions{})
-		if err != nil {
-			return err
-		}
-		object, err := asUnstructured(answer)
-		if err != nil {
-			return err
-		}
-		after, err = asServer(object)
+		after, err = as[v1beta1.MCPServer](c.patch(helper, ref, types.ApplyPatchType, body))
 		return err
 	})
-	switch {
-	case apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
+	if apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) {
 		return nil, c.Held(server, annotation)
-	case err != nil:
-		return nil, c.explained(ServerRef(server.Namespace, server.Name), err)
 	}
-	return after, nil
-}
-
-// explained returns an answer to an apply with what a user needs to know of it.
-func (c Caller) explained(ref apply.ObjectRef, err error) error {
-	if version := apply.GoneVersion(err); version != "" {
-		return fmt.Errorf("%s has managedFields in the version %s, which its CustomResourceDefinition no longer has, so that nothing can be applied to it: "+
-			"see %s: %w", ref, version, c.Freehold("doctor"), err)
-	}
-	return err
+	return after, err
 }
 
 // Unannotate returns the command that removes an annotation from an MCPServer, whichever field manager owns it.
@@ -222,11 +200,27 @@ func (c *Client) Try(writer string, ref apply.ObjectRef, live *unstructured.Unst
 	if err != nil {
 		return nil, err
 	}
-	answer, err := helper.WithFieldManager(writer).DryRun(true).Patch(ref.Namespace, ref.Name, types.ApplyPatchType, body, &metav1.PatchOptions{})
+	return c.patch(helper.WithFieldManager(writer).DryRun(true), ref, types.ApplyPatchType, body)
+}
+
+// TryReplace returns what the API server would make of an object if it was replaced by another state of itself: with
+// defaults filled in, and validated. It is always a dry run. The user needs the right to update the object.
+func (c *Client) TryReplace(ref apply.ObjectRef, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	helper, err := c.helper(ref.Kind, func(config *rest.Config) { config.WarningHandler = rest.NoWarnings{} })
 	if err != nil {
-		return nil, c.explained(ref, err)
+		return nil, err
 	}
-	return asUnstructured(answer)
+	object = object.DeepCopy()
+	object.SetManagedFields(nil)
+	// Who changes the object meanwhile, its status perhaps, again and again, does not matter to a dry run. The UID still tells it from
+	// another object of that name.
+	var answer *unstructured.Unstructured
+	err = retry.OnError(retry.DefaultBackoff, lostRace, func() error {
+		object.SetResourceVersion("") // Replace reads the present one.
+		answer, err = asUnstructured(helper.WithFieldManager(managers.Plugin).DryRun(true).Replace(ref.Namespace, ref.Name, true, object))
+		return err
+	})
+	return answer, err
 }
 
 // EditClaims sends an edit of an object's managedFields.
@@ -244,6 +238,15 @@ func (c *Client) Apply(ref apply.ObjectRef, subresource string, config map[strin
 	return c.handOver(ref, subresource, types.ApplyPatchType, body)
 }
 
+// expected passes on all warnings except those of a policy that warns of exactly this write.
+type expected struct{ next rest.WarningHandler }
+
+func (e expected) HandleWarningHeader(code int, agent, text string) {
+	if !strings.Contains(text, OwnedFieldsPolicy) {
+		e.next.HandleWarningHeader(code, agent, text)
+	}
+}
+
 func (c *Client) handOver(ref apply.ObjectRef, subresource string, kind types.PatchType, body []byte) (*unstructured.Unstructured, error) {
 	helper, err := c.helper(ref.Kind, func(config *rest.Config) {
 		if config.WarningHandler != nil {
@@ -253,11 +256,16 @@ func (c *Client) handOver(ref apply.ObjectRef, subresource string, kind types.Pa
 	if err != nil {
 		return nil, err
 	}
-	defer c.configs.discard()
-	answer, err := helper.WithFieldManager(managers.Plugin).WithSubresource(subresource).
-		Patch(ref.Namespace, ref.Name, kind, body, &metav1.PatchOptions{})
-	if err != nil {
-		return nil, c.explained(ref, err)
+	c.configMaps = nil
+	return c.patch(helper.WithFieldManager(managers.Plugin).WithSubresource(subresource), ref, kind, body)
+}
+
+// patch sends a patch. An answer that its user cannot understand is explained.
+func (c *Client) patch(helper *resource.Helper, ref apply.ObjectRef, kind types.PatchType, body []byte) (*unstructured.Unstructured, error) {
+	answer, err := asUnstructured(helper.Patch(ref.Namespace, ref.Name, kind, body, &metav1.PatchOptions{}))
+	if version := apply.GoneVersion(err); version != "" {
+		return nil, fmt.Errorf("%s has managedFields in the version %s, which its CustomResourceDefinition no longer has, so that nothing can be applied "+
+			"to it: see %s: %w", ref, version, c.Freehold("doctor"), err)
 	}
-	return asUnstructured(answer)
+	return answer, err
 }

@@ -187,7 +187,7 @@ type examination struct {
 	answered   bool
 	deployment func() (*appsv1.Deployment, error)
 	process    func() (cluster.Process, error)
-	pods       func() ([]corev1.Pod, error)
+	pods       func() ([]*corev1.Pod, error)
 	lease      func() (*coordinationv1.Lease, error)
 	servers    func() ([]*v1beta1.MCPServer, error)
 	freeholds  func() []cluster.Running
@@ -206,7 +206,7 @@ func newExamination(s Subject) *examination {
 		}
 		return process, err
 	})
-	e.pods = sync.OnceValues(func() (pods []corev1.Pod, err error) {
+	e.pods = sync.OnceValues(func() (pods []*corev1.Pod, err error) {
 		deployment, err := e.deployment()
 		if err == nil {
 			pods, err = s.Client.Pods(deployment)

@@ -118,7 +118,7 @@ func (e *examination) leader(c *Check) error {
 	}
 	c.Detail = fmt.Sprintf("%s holds %s, and renewed it %s ago", holder, process.Lease, e.ago(lease.Spec.RenewTime.Time))
 	pods, err := e.pods()
-	if err == nil && !slices.ContainsFunc(pods, func(pod corev1.Pod) bool { return leads(holder, pod.Name) }) {
+	if err == nil && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return leads(holder, pod.Name) }) {
 		find(FoundOtherLeader, holder+" holds it, and is no pod of the Deployment: the Deployment's replicas wait",
 			"Stop that process, or give it a Lease of its own, and MCPServers of its own: see docs/shards.md.")
 	}
@@ -141,8 +141,7 @@ func (e *examination) restarts(c *Check) error {
 		return err
 	}
 	total := 0
-	for i := range pods {
-		pod := &pods[i]
+	for _, pod := range pods {
 		for _, container := range pod.Status.ContainerStatuses {
 			total += int(container.RestartCount)
 			ended := container.LastTerminationState.Terminated

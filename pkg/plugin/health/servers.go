@@ -87,9 +87,9 @@ func (e *examination) runner(c *Check, process cluster.Process) {
 		if err != nil {
 			c.cannot(err)
 		}
-		for i := range proxies {
-			if ours(&proxies[i]) {
-				e.otherRunner(c, &proxies[i], image)
+		for _, proxy := range proxies {
+			if ours(proxy) {
+				e.otherRunner(c, proxy, image)
 			}
 		}
 	}
