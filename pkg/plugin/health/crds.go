@@ -23,27 +23,18 @@ import (
 // whoInstalls is the way out where a definition is another one than Freehold's.
 const whoInstalls = "See docs/migration.md, Who installs the CRDs."
 
-// installCRDs is the way out where a definition is not there.
-func (e *examination) installCRDs() string {
-	return e.Client.Freehold("crd") + " | " + e.Client.Kubectl("apply", "--server-side", "-f", "-")
-}
-
 func (e *examination) crds(c *Check) error {
 	definitions, err := e.Client.Definitions(crd.Kubectl)
 	there := 0
 	var installers []string
 	for i := range definitions {
 		d := &definitions[i]
+		find := c.about("customresourcedefinition.apiextensions.k8s.io/"+d.Name, "")
 		if d.Live == nil {
-			e.missingKind(c, d)
+			e.missingKind(c, d, find)
 			continue
 		}
 		there++
-		find := func(severity State, reason, message, do string) {
-			c.find(Finding{
-				Severity: severity, Reason: reason, Object: "customresourcedefinition.apiextensions.k8s.io/" + d.Name, Message: message, Do: do,
-			})
-		}
 		e.state(d, find)
 		if missing := e.records(d, find); missing != nil {
 			c.cannot(missing)
@@ -70,13 +61,10 @@ func (e *examination) crds(c *Check) error {
 }
 
 // missingKind reports a definition that the cluster lacks. Only MCPServers that refer to one have to have it.
-func (e *examination) missingKind(c *Check, d *cluster.Definition) {
-	f := Finding{
-		Severity: Error, Reason: FoundNotInstalled, Object: "customresourcedefinition.apiextensions.k8s.io/" + d.Name,
-		Message: "it is not installed: there can be no " + d.Kind, Do: e.installCRDs(),
-	}
+func (e *examination) missingKind(c *Check, d *cluster.Definition, find func(severity State, reason, message, do string)) {
+	severity, message := Error, "it is not installed: there can be no "+d.Kind
 	if d.Kind != v1beta1.MCPServerKind {
-		f.Severity = Warning
+		severity = Warning
 		servers, err := e.servers()
 		if err != nil {
 			c.cannot(err)
@@ -88,11 +76,11 @@ func (e *examination) missingKind(c *Check, d *cluster.Definition) {
 			}
 		}
 		if len(referring) > 0 {
-			f.Severity = Error
-			f.Message += ", and these MCPServers refer to one, so their proxies are not written: " + someOf(referring)
+			severity = Error
+			message += ", and these MCPServers refer to one, so their proxies are not written: " + someOf(referring)
 		}
 	}
-	c.find(f)
+	find(severity, FoundNotInstalled, message, e.Client.Freehold("crd")+" | "+e.Client.Kubectl("apply", "--server-side", "-f", "-"))
 }
 
 // state checks whether a definition in the cluster is being deleted, and whether the API server serves it.

@@ -86,9 +86,12 @@ type Finding struct {
 	Do      string `json:"do"`
 }
 
-// find adds a finding.
-func (c *Check) find(f Finding) {
-	c.Findings, c.State = append(c.Findings, f), worse(c.State, f.Severity)
+// about returns a function that adds findings about an object; both names are empty for none.
+func (c *Check) about(object, namespace string) func(severity State, reason, message, do string) {
+	return func(severity State, reason, message, do string) {
+		f := Finding{Severity: severity, Reason: reason, Object: object, Namespace: namespace, Message: message, Do: do}
+		c.Findings, c.State = append(c.Findings, f), worse(c.State, severity)
+	}
 }
 
 // cannot records that something could not be looked at.

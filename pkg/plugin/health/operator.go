@@ -22,9 +22,7 @@ import (
 
 func (e *examination) operator(c *Check) error {
 	object, namespace := e.deploymentName()
-	find := func(severity State, reason, message, do string) {
-		c.find(Finding{Severity: severity, Reason: reason, Object: object, Namespace: namespace, Message: message, Do: do})
-	}
+	find := c.about(object, namespace)
 	deployment, err := e.deployment()
 	if apierrors.IsNotFound(err) {
 		find(Error, FoundNoOperator, "there is no operator: edits and deletions of MCPServers wait", e.installOperator()+"; or name the operator by "+e.otherNames())
@@ -85,23 +83,16 @@ func (e *examination) leader(c *Check) error {
 	}
 	if !process.Elects {
 		if c.Detail = "the operator runs with --leader-elect=false"; replicas(deployment) > 1 {
-			object, namespace := e.deploymentName()
-			c.find(Finding{
-				Severity: Error, Reason: FoundSeveralLeaders, Object: object, Namespace: namespace,
-				Message: "its replicas all work at the same time, since they do not elect a leader", Do: "Remove --leader-elect=false, or scale it to 1.",
-			})
+			c.about(e.deploymentName())(Error, FoundSeveralLeaders, "its replicas all work at the same time, since they do not elect a leader",
+				"Remove --leader-elect=false, or scale it to 1.")
 		}
 		return nil
 	}
-	find := func(reason, message, do string) {
-		c.find(Finding{
-			Severity: Error, Reason: reason, Object: "lease.coordination.k8s.io/" + process.Lease.Name, Namespace: process.Lease.Namespace, Message: message, Do: do,
-		})
-	}
+	find := c.about("lease.coordination.k8s.io/"+process.Lease.Name, process.Lease.Namespace)
 	logs := e.Client.Kubectl("logs", "-n", deployment.Namespace, "-l", metav1.FormatLabelSelector(deployment.Spec.Selector), "--tail=50", "--prefix")
 	lease, err := e.lease()
 	if apierrors.IsNotFound(err) {
-		find(FoundNoLeader, "there is no such Lease: no replica has ever worked", logs)
+		find(Error, FoundNoLeader, "there is no such Lease: no replica has ever worked", logs)
 		return nil
 	}
 	if err != nil {
@@ -110,16 +101,16 @@ func (e *examination) leader(c *Check) error {
 	holder, inTime := cluster.Holder(lease, e.Now)
 	switch {
 	case holder == "":
-		find(FoundNoLeader, "no replica holds it, so none works", logs)
+		find(Error, FoundNoLeader, "no replica holds it, so none works", logs)
 		return nil
 	case !inTime:
-		find(FoundStaleLease, fmt.Sprintf("%s has not renewed it for %s, by the clock of this machine: no replica works", holder, e.ago(lease.Spec.RenewTime.Time)), logs)
+		find(Error, FoundStaleLease, fmt.Sprintf("%s has not renewed it for %s, by the clock of this machine: no replica works", holder, e.ago(lease.Spec.RenewTime.Time)), logs)
 		return nil
 	}
 	c.Detail = fmt.Sprintf("%s holds %s, and renewed it %s ago", holder, process.Lease, e.ago(lease.Spec.RenewTime.Time))
 	pods, err := e.pods()
 	if err == nil && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return leads(holder, pod.Name) }) {
-		find(FoundOtherLeader, holder+" holds it, and is no pod of the Deployment: the Deployment's replicas wait",
+		find(Error, FoundOtherLeader, holder+" holds it, and is no pod of the Deployment: the Deployment's replicas wait",
 			"Stop that process, or give it a Lease of its own, and MCPServers of its own: see docs/shards.md.")
 	}
 	return err
@@ -151,7 +142,7 @@ func (e *examination) restarts(c *Check) error {
 				if ended != nil || container.RestartCount > 0 {
 					do = e.Client.Kubectl("logs", "-n", pod.Namespace, pod.Name, "-c", container.Name, "--previous")
 				}
-				c.find(Finding{Severity: severity, Reason: reason, Object: "pod/" + pod.Name, Namespace: pod.Namespace, Message: message, Do: do})
+				c.about("pod/"+pod.Name, pod.Namespace)(severity, reason, message, do)
 			}
 			waiting := container.State.Waiting
 			switch {
@@ -172,15 +163,12 @@ func (e *examination) version(c *Check) error {
 	if err != nil {
 		return err
 	}
-	object, namespace := e.deploymentName()
-	find := func(reason, message, do string) {
-		c.find(Finding{Severity: Warning, Reason: reason, Object: object, Namespace: namespace, Message: message, Do: do})
-	}
-	tag, pinned := tagOf(process.Image)
+	find := c.about(e.deploymentName())
+	tag := tagOf(process.Image)
 	c.Detail = fmt.Sprintf("the operator is %s, the plugin %s", process.Image, e.Plugin)
 	switch {
-	case isLatest(tag) && !pinned:
-		find(FoundNoVersion, "its image "+process.Image+" names no version: a replica that restarts may be another program", "Name a version, or a digest.")
+	case namesNoVersion(process.Image):
+		find(Warning, FoundNoVersion, "its image "+process.Image+" names no version: a replica that restarts may be another program", "Name a version, or a digest.")
 	case !strings.HasPrefix(tag, "v") || !isRelease(e.Plugin):
 		c.Detail += "; whether they are of the same version is not known"
 	case tag != e.Plugin:
@@ -188,7 +176,7 @@ func (e *examination) version(c *Check) error {
 		if found, err := version.ParseSemantic(tag); err == nil && found.LessThan(version.MustParseSemantic(e.Plugin)) {
 			do = "Install the operator " + e.Plugin + "."
 		}
-		find(FoundOtherVersion, fmt.Sprintf("it is %s and the plugin %s: what the plugin works out may not be what the operator does", tag, e.Plugin), do)
+		find(Warning, FoundOtherVersion, fmt.Sprintf("it is %s and the plugin %s: what the plugin works out may not be what the operator does", tag, e.Plugin), do)
 	}
 	return nil
 }
@@ -199,12 +187,15 @@ func isRelease(version string) bool {
 	return !strings.HasPrefix(version, "v0.0.0-") && !strings.Contains(version, "+")
 }
 
-// tagOf returns the tag of an image, empty for none, and reports whether it has a digest.
-func tagOf(image string) (tag string, pinned bool) {
-	image, _, pinned = strings.Cut(image, "@")
-	_, tag, _ = strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":")
-	return tag, pinned
+// tagOf returns the tag of an image; empty for none.
+func tagOf(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	_, tag, _ := strings.Cut(image[strings.LastIndexByte(image, '/')+1:], ":")
+	return tag
 }
 
-// isLatest reports whether a tag is that of whatever was pushed last.
-func isLatest(tag string) bool { return tag == "" || tag == "latest" }
+// namesNoVersion reports whether an image is whatever was pushed last: it has neither a tag that says otherwise nor a digest.
+func namesNoVersion(image string) bool {
+	tag := tagOf(image)
+	return (tag == "" || tag == "latest") && !strings.Contains(image, "@")
+}

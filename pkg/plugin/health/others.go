@@ -56,10 +56,8 @@ func (e *examination) operators(c *Check) error {
 	servers, err := e.servers()
 	for _, server := range servers {
 		if applied := problem(server.Status.Conditions, v1beta1.ConditionApplied, metav1.ConditionFalse); applied != nil && applied.Reason == v1beta1.ReasonSecondOperator {
-			c.find(Finding{
-				Severity: Error, Reason: FoundTwoOperators, Object: "mcpserver/" + server.Name, Namespace: server.Namespace, Message: applied.Message,
-				Do: "Stop the other operator. If none is listed here, it is a process without a Lease outside of the cluster: the API server's audit log names its user.",
-			})
+			c.about("mcpserver/"+server.Name, server.Namespace)(Error, FoundTwoOperators, applied.Message, "Stop the other operator. If none is "+
+				"listed here, it is a process without a Lease outside of the cluster: the API server's audit log names its user.")
 		}
 	}
 	return err
@@ -81,13 +79,10 @@ func (e *examination) unattended(c *Check, looked []cluster.Scope) {
 			names = append(names, server.Namespace+"/"+server.Name)
 		}
 	}
-	if len(names) == 0 {
-		return
+	if len(names) > 0 {
+		c.about("", "")(Error, FoundUnattended, "no operator looks after these MCPServers: "+someOf(names),
+			"Give them a label that the selector of an operator matches, or let one operator select what the others do not: see docs/shards.md.")
 	}
-	c.find(Finding{
-		Severity: Error, Reason: FoundUnattended, Message: "no operator looks after these MCPServers: " + someOf(names),
-		Do: "Give them a label that the selector of an operator matches, or let one operator select what the others do not: see docs/shards.md.",
-	})
 }
 
 // isOurs reports whether an operator of Freehold's is the one that is looked at: its Deployment, a pod of that, or a process of which
@@ -100,21 +95,19 @@ func (e *examination) isOurs(process *cluster.Process, other cluster.Running) bo
 // second checks whether another operator of Freehold's gets in the way of ours. Operators with one Lease never work at the same time, so
 // if they look after different MCPServers, some of these have no operator.
 func (e *examination) second(c *Check, process *cluster.Process, other cluster.Running) {
-	find := func(reason, message, do string) {
-		c.find(Finding{Severity: Error, Reason: reason, Object: other.Object, Namespace: other.Namespace, Message: message, Do: do})
-	}
+	find := c.about(other.Object, other.Namespace)
 	switch {
 	case other.ScopeUnknown && !process.IsAll():
 		c.unknown(fmt.Sprintf("whether %s in namespace %s looks after the same MCPServers as %s (%s): how it was started is not known",
 			other.Object, other.Namespace, e.Operator, other.How))
 	case process.Elects && other.Lease == process.Lease:
 		if !other.Equal(process.Scope) {
-			find(FoundSharedLease, fmt.Sprintf("it has the same Lease as %s, %s, so only one of the two works: it looks after %s, and %s after %s",
+			find(Error, FoundSharedLease, fmt.Sprintf("it has the same Lease as %s, %s, so only one of the two works: it looks after %s, and %s after %s",
 				e.Operator, process.Lease, other.Description(), e.Operator, process.Description()),
 				"Give each operator a Lease of its own by --leader-elect-resource-name: see docs/shards.md.")
 		}
 	case other.Overlaps(process.Scope):
-		find(FoundTwoOperators, fmt.Sprintf("a second operator of Freehold's (%s) looks after %s, and %s after %s", other.How, other.Description(), e.Operator, process.Description()),
+		find(Error, FoundTwoOperators, fmt.Sprintf("a second operator of Freehold's (%s) looks after %s, and %s after %s", other.How, other.Description(), e.Operator, process.Description()),
 			stopping(other)+"; or give each MCPServers of its own, by --mcpserver-selector or --watch-namespaces: see docs/shards.md")
 	}
 }
@@ -131,22 +124,19 @@ func (e *examination) toolhive(c *Check, process *cluster.Process, other cluster
 	if len(open) == 0 {
 		return
 	}
-	f := Finding{
-		Severity: Error, Reason: FoundToolHiveRuns, Object: other.Object, Namespace: other.Namespace,
-		Message: fmt.Sprintf("ToolHive's operator works on the same MCPServers (%s), in %s", other.How, someOf(open)),
-		Do:      stopping(other) + "; or keep it from MCPServers: " + e.Client.Kubectl("apply", "-k", "deploy/policy/beside-toolhive"),
-	}
+	message := fmt.Sprintf("ToolHive's operator works on the same MCPServers (%s), in %s", other.How, someOf(open))
+	do := stopping(other) + "; or keep it from MCPServers: " + e.Client.Kubectl("apply", "-k", "deploy/policy/beside-toolhive")
 	const see = ": see docs/migration.md, ToolHive's operator for its other kinds"
 	switch {
 	case policy.Why != "":
-		f.Message += fmt.Sprintf(". The policy %s does not keep it from them: %s", cluster.OperatorFence.Name, policy.Why)
-		f.Do += ", with the ServiceAccount of that operator" + see
+		message += fmt.Sprintf(". The policy %s does not keep it from them: %s", cluster.OperatorFence.Name, policy.Why)
+		do += ", with the ServiceAccount of that operator" + see
 	case !policy.Everywhere:
-		f.Message += fmt.Sprintf(". The policy %s holds in other namespaces alone", cluster.OperatorFence.Name)
-		f.Do = stopping(other) + "; or let the namespaceSelector of the policy's binding select these namespaces as well: " +
+		message += fmt.Sprintf(". The policy %s holds in other namespaces alone", cluster.OperatorFence.Name)
+		do = stopping(other) + "; or let the namespaceSelector of the policy's binding select these namespaces as well: " +
 			e.Client.Kubectl("edit", "validatingadmissionpolicybinding/"+cluster.OperatorFence.Name) + see
 	}
-	c.find(f)
+	c.about(other.Object, other.Namespace)(Error, FoundToolHiveRuns, message, do)
 }
 
 func stopping(other cluster.Running) string {
@@ -189,17 +179,15 @@ func (e *examination) policies(c *Check) error {
 	var all []*cluster.Policy
 	var unread error
 	for _, name := range policies {
-		var policy *cluster.Policy
-		if policy, unread = e.Client.Policy(name); unread != nil {
+		policy, err := e.Client.Policy(name)
+		if unread = err; err != nil {
 			break
 		}
 		all = append(all, policy)
 	}
 	for _, policy := range all {
 		name, install := policy.Name, e.installPolicy(policy.Name, all)
-		find := func(severity State, reason, message, do string) {
-			c.find(Finding{Severity: severity, Reason: reason, Object: "validatingadmissionpolicy.admissionregistration.k8s.io/" + name, Message: message, Do: do})
-		}
+		find := c.about("validatingadmissionpolicy.admissionregistration.k8s.io/"+name, "")
 		idle, why := policy.Idle()
 		switch {
 		case idle && why == "":

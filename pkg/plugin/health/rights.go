@@ -50,20 +50,17 @@ func (e *examination) rights(c *Check) error {
 	}
 	for _, what := range order {
 		may := strings.Join(verbs[what], ", ") + " " + what
-		f := Finding{
-			Severity: Error, Reason: FoundRightMissing, Object: "serviceaccount/" + process.ServiceAccount.Name, Namespace: process.ServiceAccount.Namespace,
-			Message: "it may not " + may,
-		}
+		account := "serviceaccount/" + process.ServiceAccount.Name
+		severity, message := Error, "it may not "+may
 		// A Role may give it for some Leases alone.
 		if strings.HasPrefix(what, "leases.") {
 			may += " (Lease " + process.Lease.Name + ")"
 		}
-		f.Do = e.reinstallOperator(&process, "let "+f.Object+" "+may)
 		if slices.ContainsFunc(unneeded, func(resource string) bool { return strings.HasPrefix(what, resource+".") }) {
-			f.Severity = Warning
-			f.Message += ". It works without this right, but learns of these objects late, or not at all"
+			severity = Warning
+			message += ". It works without this right, but learns of these objects late, or not at all"
 		}
-		c.find(f)
+		c.about(account, process.ServiceAccount.Namespace)(severity, FoundRightMissing, message, e.reinstallOperator(&process, "let "+account+" "+may))
 	}
 	return nil
 }

@@ -34,18 +34,14 @@ func (e *examination) images(c *Check) error {
 	e.runner(c, process)
 	servers, err := e.servers()
 	for _, server := range servers {
-		if tag, pinned := tagOf(server.Spec.Image); isLatest(tag) && !pinned {
-			c.find(Finding{
-				Severity: Warning, Reason: FoundNoVersion, Object: "mcpserver/" + server.Name, Namespace: server.Namespace,
-				Message: "its image " + server.Spec.Image + " names no version: a pod that restarts may run another program", Do: "Name a version, or a digest, in spec.image.",
-			})
+		find := c.about("mcpserver/"+server.Name, server.Namespace)
+		if namesNoVersion(server.Spec.Image) {
+			find(Warning, FoundNoVersion, "its image "+server.Spec.Image+" names no version: a pod that restarts may run another program",
+				"Name a version, or a digest, in spec.image.")
 		}
 		for _, condition := range server.Status.Conditions {
 			if condition.Reason == v1beta1.ReasonRunnerEnforcesLess {
-				c.find(Finding{
-					Severity: Warning, Reason: condition.Reason, Object: "mcpserver/" + server.Name, Namespace: server.Namespace,
-					Message: condition.Message, Do: setRunner,
-				})
+				find(Warning, condition.Reason, condition.Message, setRunner)
 			}
 		}
 	}
@@ -55,27 +51,20 @@ func (e *examination) images(c *Check) error {
 
 // runner is about the proxyrunner that the operator gives to all proxies, and about those that have another one.
 func (e *examination) runner(c *Check, process cluster.Process) {
-	object, namespace := e.deploymentName()
+	find := c.about(e.deploymentName())
 	image := process.RunnerImage
 	if image == "" {
 		c.unknown("the proxyrunner: the Deployment of " + e.Operator + " does not show its image")
 		return
 	}
 	c.Detail = "the proxyrunner is " + image + "; "
-	tag, pinned := tagOf(image)
-	switch {
-	case isLatest(tag) && !pinned:
-		c.find(Finding{
-			Severity: Warning, Reason: FoundNoVersion, Object: object, Namespace: namespace,
-			Message: "the image of the proxyrunner, " + image + ", names no version: a proxy that restarts may run another one", Do: setRunner,
-		})
+	switch tag := tagOf(image); {
+	case namesNoVersion(image):
+		find(Warning, FoundNoVersion, "the image of the proxyrunner, "+image+", names no version: a proxy that restarts may run another one", setRunner)
 	case isNewer(image):
 		c.Detail += "it is newer than this Freehold was tested with; "
 	case !slices.Contains(tested, tag):
-		c.find(Finding{
-			Severity: Warning, Reason: FoundNotTested, Object: object, Namespace: namespace,
-			Message: "the proxyrunner " + image + " is of no release that Freehold is tested with", Do: setRunner,
-		})
+		find(Warning, FoundNotTested, "the proxyrunner "+image+" is of no release that Freehold is tested with", setRunner)
 	}
 	ours, err := e.isMine(process)
 	if err != nil {
@@ -123,11 +112,9 @@ func (e *examination) isMine(process cluster.Process) (func(proxy *appsv1.Deploy
 func (e *examination) otherRunner(c *Check, proxy *appsv1.Deployment, image string) {
 	for _, container := range proxy.Spec.Template.Spec.Containers {
 		if container.Name == workload.ProxyContainer && container.Image != image {
-			c.find(Finding{
-				Severity: Warning, Reason: FoundOtherRunner, Object: "deployment.apps/" + proxy.Name, Namespace: proxy.Namespace,
-				Message: fmt.Sprintf("it has the proxyrunner %s, and not that of the operator %s", container.Image, e.Operator),
-				Do:      e.Client.Freehold("owners", "-n", proxy.Namespace, "deployment/"+proxy.Name),
-			})
+			c.about("deployment.apps/"+proxy.Name, proxy.Namespace)(Warning, FoundOtherRunner,
+				fmt.Sprintf("it has the proxyrunner %s, and not that of the operator %s", container.Image, e.Operator),
+				e.Client.Freehold("owners", "-n", proxy.Namespace, "deployment/"+proxy.Name))
 		}
 	}
 }
@@ -138,17 +125,16 @@ func (e *examination) names(c *Check) error {
 	servers, err := e.servers()
 	c.Detail = fmt.Sprintf("%d MCPServers", len(servers))
 	for _, server := range servers {
-		f := Finding{
-			Severity: Error, Reason: v1beta1.ReasonObjectNotOurs, Object: "mcpserver/" + server.Name, Namespace: server.Namespace,
-			Do: e.Client.Freehold("conflicts", "-n", server.Namespace, "mcpserver/"+server.Name),
+		taken := func(message string) {
+			c.about("mcpserver/"+server.Name, server.Namespace)(Error, v1beta1.ReasonObjectNotOurs, message,
+				e.Client.Freehold("conflicts", "-n", server.Namespace, "mcpserver/"+server.Name))
 		}
 		told := problem(server.Status.Conditions, v1beta1.ConditionFieldsOwned, metav1.ConditionFalse)
 		switch {
 		case told == nil:
 			continue
 		case told.Reason == v1beta1.ReasonObjectNotOurs:
-			f.Message = told.Message
-			c.find(f)
+			taken(told.Message)
 			continue
 		case !strings.HasSuffix(told.Message, " more)"):
 			continue
@@ -158,8 +144,7 @@ func (e *examination) names(c *Check) error {
 			return err
 		}
 		for _, ref := range children.Foreign {
-			f.Message = fmt.Sprintf("%s: %s", ref, children.Why[ref])
-			c.find(f)
+			taken(fmt.Sprintf("%s: %s", ref, children.Why[ref]))
 		}
 		for _, ref := range children.Unreadable {
 			c.unknown(fmt.Sprintf("whether %s in namespace %s is a child of MCPServer %s: you may not read it", ref, ref.Namespace, server.Name))

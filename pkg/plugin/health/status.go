@@ -185,7 +185,7 @@ func (s *Status) lookAtOperator(subject Subject) {
 	}
 	if process, err := e.process(); err == nil {
 		s.Operator.Image = process.Image
-		s.Operator.Version, _ = tagOf(process.Image)
+		s.Operator.Version = tagOf(process.Image)
 		s.Operator.NoElection, s.Operator.Scope = !process.Elects, process.Scope
 	}
 	for _, look := range []func(*examination, *Check) error{(*examination).operator, (*examination).leader} {
