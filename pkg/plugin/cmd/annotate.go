@@ -60,7 +60,7 @@ func (s *annotator) begin(argument string) (*v1beta1.MCPServer, error) {
 	switch s.dryRun {
 	case dryRunNone, dryRunClient, dryRunServer:
 	default:
-		return nil, usage("--dry-run is %q; it is none, client or server", s.dryRun)
+		return nil, fmt.Errorf("--dry-run is %q; it is none, client or server", s.dryRun)
 	}
 	if err := s.connect(); err != nil {
 		return nil, err

@@ -173,7 +173,7 @@ func TestPreviewOffersWhatSettles(t *testing.T) {
 	} {
 		found, server := &printers.ServerTakeover{}, serverWith(nil)
 		server.Annotations = map[string]string{v1beta1.AnnotationTake: test.take}
-		o := &takeoverOptions{planner: planner{client: &cluster.Client{}}}
+		o := &takeoverOptions{viewer: viewer{planner: planner{client: &cluster.Client{}}}}
 		object := &takeover.Object{Ref: proxy, Contested: []desired.Contested{at("serviceAccountName"), at("tolerations")}}
 		if err := o.object(found, server, object, nil, nil); err != nil {
 			t.Fatal(err)

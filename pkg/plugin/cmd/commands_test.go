@@ -51,7 +51,7 @@ func expectPrintedCommands(t *testing.T, text, annotation string) {
 	contested := printers.ContestedField{Object: "deployment.apps/web", Path: `.spec.x[name="` + text + `"]`, Leavable: true}
 	preview := &printers.ServerTakeover{Contested: []printers.ContestedField{contested}}
 	s := planner{client: &cluster.Client{}}
-	(&takeoverOptions{planner: s}).settlements(preview, server)
+	(&takeoverOptions{viewer: viewer{planner: s}}).settlements(preview, server)
 	field := request.Selector{Object: contested.Object, Path: contested.Path}
 	wanted := func(annotation string) string {
 		before := server.Annotations[annotation]

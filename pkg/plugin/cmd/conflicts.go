@@ -20,15 +20,10 @@ import (
 	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
-type conflictsOptions struct {
-	planner
-	all    bool
-	output string
-}
+type conflictsOptions struct{ viewer }
 
 func (p *plugin) conflicts() *cobra.Command {
-	o := &conflictsOptions{planner: planner{plugin: p}}
-	formats := []string{formatWide, printers.YAML, printers.JSON}
+	o := &conflictsOptions{viewer{planner: planner{plugin: p}}}
 	cmd := &cobra.Command{
 		Use:   "conflicts [mcpserver/NAME | KIND/NAME | -A]",
 		Short: "Show which fields are contested, which field manager owns them, and how to settle it",
@@ -54,14 +49,13 @@ kubectl freehold conflicts -A -o json | jq '[.servers[].fields[]] | length'`),
 		RunE:              func(_ *cobra.Command, args []string) error { return o.run(args) },
 	}
 	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "Look at all namespaces.")
-	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Output format: wide, yaml, json. Default: a table. wide shows whole values and the operator's writers.")
+	o.outputFlag(cmd, "Default: a table. wide shows whole values and the operator's writers.")
 	o.addFlags(cmd)
-	complete(cmd, "output", cobra.FixedCompletions(formats, nothing))
 	return cmd
 }
 
 func (o *conflictsOptions) run(args []string) error {
-	palette, err := o.prepare(o.output, args, o.all)
+	palette, err := o.prepare(args)
 	if err != nil {
 		return err
 	}
@@ -97,16 +91,7 @@ func (o *conflictsOptions) run(args []string) error {
 		answer.Configs = append(answer.Configs, o.conflictsOfConfig(config, fields))
 	}
 	answer.NotChecked = o.notChecked
-	err = o.print(o.output, palette, answer)
-	switch {
-	case err != nil:
-		return err
-	case len(answer.Servers)+len(answer.Configs) > 0:
-		return errFound
-	case len(answer.NotChecked) > 0:
-		return errNotChecked
-	}
-	return nil
+	return o.answer(palette, answer, len(answer.Servers)+len(answer.Configs) > 0, len(answer.NotChecked) > 0)
 }
 
 // asked returns the MCPServers and the objects that MCPServers refer to that the user asks for.

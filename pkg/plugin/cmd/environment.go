@@ -4,6 +4,7 @@
 package cmd
 
 import (
+	"fmt"
 	"os"
 
 	"golang.org/x/term"
@@ -64,5 +65,5 @@ func (e Environment) palette(setting string) (printers.Palette, error) {
 		kind, _ := e.LookupEnv("TERM")
 		return printers.Palette{On: e.Terminal && no == "" && kind != "dumb"}, nil
 	}
-	return printers.Palette{}, usage("--color is %q; it is auto, always or never", setting)
+	return printers.Palette{}, fmt.Errorf("--color is %q; it is auto, always or never", setting)
 }

@@ -52,8 +52,8 @@ func (e *exit) Unwrap() error { return e.err }
 // errFound ends a run that has found, and shown, what it looked for.
 var errFound error = &exit{code: ExitFound}
 
-// usage returns an error about how the plugin was called.
-func usage(format string, args ...any) error { return fmt.Errorf(format, args...) }
+// errNotChecked ends a run that has found no problem, but could not look at everything.
+var errNotChecked error = &exit{ExitFailed, errors.New("not everything could be looked at")}
 
 // codeOf returns the exit code of a run and what is left to show the user.
 func codeOf(err error) (int, error) {

@@ -4,8 +4,11 @@
 package cmd
 
 import (
+	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,13 +22,10 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 )
 
-type explainOptions struct {
-	planner
-	output string
-}
+type explainOptions struct{ viewer }
 
 func (p *plugin) explain() *cobra.Command {
-	o := &explainOptions{planner: planner{plugin: p}}
+	o := &explainOptions{viewer{planner: planner{plugin: p}}}
 	cmd := &cobra.Command{
 		Use:   "explain [mcpserver/NAME | KIND | KIND:PATH | KIND/NAME | KIND/NAME:PATH]",
 		Short: "Show which of Freehold's writers owns which field of which child",
@@ -59,8 +59,7 @@ kubectl freehold explain 'deployment/web:.spec.template.spec.volumes[name="otel-
 		RunE: func(_ *cobra.Command, args []string) error { return o.run(args) },
 	}
 	o.addFlags(cmd)
-	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Output format: wide, yaml, json. Default: a table. wide shows the paths of the claims.")
-	complete(cmd, "output", cobra.FixedCompletions([]string{formatWide, printers.YAML, printers.JSON}, nothing))
+	o.outputFlag(cmd, "Default: a table. wide shows the paths of the claims.")
 	return cmd
 }
 
@@ -122,6 +121,10 @@ func ofServer(kind schema.GroupKind) bool {
 }
 
 func (o *explainOptions) run(args []string) error {
+	palette, err := o.format()
+	if err != nil {
+		return err
+	}
 	asked, err := explainedOf(args)
 	if err != nil {
 		return err
@@ -147,14 +150,11 @@ func (o *explainOptions) run(args []string) error {
 			return err
 		}
 	}
-	if err := o.showExplained(o.output, answer); err != nil {
-		return err
-	}
-	if len(answer.Writers) == 0 {
+	none := len(answer.Writers) == 0
+	if none {
 		o.warn("no writer of Freehold claims %s", args[0])
-		return errFound
 	}
-	return nil
+	return o.answer(palette, answer, none, false)
 }
 
 // explainedArgument is what is to be explained: everything, the children of one MCPServer, a kind, or a child.
@@ -181,10 +181,10 @@ func explainedOf(args []string) (a explainedArgument, err error) {
 	all := claimants()
 	known := slices.IndexFunc(all, func(w claimant) bool { return means(a.kind, w.Writer) })
 	if known < 0 {
-		return a, usage("Freehold writes nothing of kind %s; it writes %s", a.kind, strings.Join(explainedKinds(), ", "))
+		return a, fmt.Errorf("Freehold writes nothing of kind %s; it writes %s", a.kind, strings.Join(explainedKinds(), ", "))
 	}
 	if name != "" && !ofServer(all[known].Kind) {
-		return a, usage("%s: an object that MCPServers refer to comes from none of them; give %s alone", args[0], a.kind)
+		return a, fmt.Errorf("%s: an object that MCPServers refer to comes from none of them; give %s alone", args[0], a.kind)
 	}
 	if name != "" {
 		a.object.Kind, a.object.Name = all[known].Kind, name
@@ -204,27 +204,18 @@ func (a *explainedArgument) about(w claimant) bool {
 	return means(a.kind, w.Writer) && (child == nil || w.while != "" || w.Name == child.Writer || w.Name == child.Replicas)
 }
 
-func (p *plugin) showExplained(output string, answer explained) error {
-	palette, err := p.palette()
-	if err != nil {
-		return err
-	}
-	if err := checkFormat(output); err != nil {
-		return err
-	}
-	if output == printers.JSON || output == printers.YAML {
-		return printers.Machine(p.machine, output, answer)
-	}
-	if len(answer.Writers) == 0 {
+// Print shows it for humans. Wide shows the paths of the claims.
+func (e explained) Print(to io.Writer, palette printers.Palette, _ time.Time, wide bool) error {
+	if len(e.Writers) == 0 {
 		return nil
 	}
 	var rows [][]string
-	for _, w := range answer.Writers {
+	for _, w := range e.Writers {
 		object := w.Object
 		if w.Subresource != "" {
 			object += " /" + w.Subresource
 		}
-		if output == "" {
+		if !wide {
 			rows = append(rows, []string{object, w.Writer, w.Summary})
 			continue
 		}
@@ -238,10 +229,10 @@ func (p *plugin) showExplained(output string, answer explained) error {
 			rows = append(rows, []string{"", w.Writer, "but not " + path})
 		}
 	}
-	if err := printers.Table(p.Out, palette, []string{"OBJECT", "WRITER", "OWNS"}, rows); err != nil {
+	if err := printers.Table(to, palette, []string{"OBJECT", "WRITER", "OWNS"}, rows); err != nil {
 		return err
 	}
-	return showReferences(p.Out, palette, answer.References)
+	return showReferences(to, palette, e.References)
 }
 
 // means reports whether a word names the kind of object that a writer writes, as kubectl would take it.

@@ -82,7 +82,7 @@ type handed struct {
 
 func (o *handbackOptions) run(args []string) (err error) {
 	if len(args) == 0 && !o.all {
-		return usage("name MCPServers, such as mcpserver/web, or give -A for all")
+		return fmt.Errorf("name MCPServers, such as mcpserver/web, or give -A for all")
 	}
 	if err := checkNames(args, o.all); err != nil {
 		return err

@@ -4,8 +4,6 @@
 package cmd
 
 import (
-	"errors"
-
 	"github.com/spf13/cobra"
 
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
@@ -13,17 +11,10 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 )
 
-type healthOptions struct {
-	planner
-	all    bool
-	output string
-}
-
-// errNotChecked ends a run that has found no problem, but could not look at everything.
-var errNotChecked error = &exit{ExitFailed, errors.New("not everything could be looked at")}
+type healthOptions struct{ viewer }
 
 func (p *plugin) status() *cobra.Command {
-	o := &healthOptions{planner: planner{plugin: p}}
+	o := &healthOptions{viewer{planner: planner{plugin: p}}}
 	cmd := &cobra.Command{
 		Use:   "status [-A]",
 		Short: "Summarize an installation on one screen",
@@ -49,7 +40,7 @@ kubectl freehold status -A -o json | jq -r '.stuckRollouts[] | "\(.namespace) \(
 }
 
 func (p *plugin) doctor() *cobra.Command {
-	o := &healthOptions{planner: planner{plugin: p}}
+	o := &healthOptions{viewer{planner: planner{plugin: p}}}
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check an installation for faults",
@@ -78,8 +69,7 @@ kubectl freehold doctor -o json | jq -r '.checks[] | .name as $check | .findings
 func (o *healthOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.operator, "operator", cluster.DefaultOperator, "The operator's Deployment, as NAMESPACE/NAME.")
 	o.flag = cmd.Flags().Lookup("operator")
-	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Output format: wide, yaml, json. Default: the most important. wide shows everything.")
-	complete(cmd, "output", cobra.FixedCompletions([]string{formatWide, printers.YAML, printers.JSON}, nothing))
+	o.outputFlag(cmd, "Default: the most important. wide shows everything.")
 }
 
 func (o *healthOptions) subject() health.Subject {
@@ -87,15 +77,11 @@ func (o *healthOptions) subject() health.Subject {
 }
 
 func (o *healthOptions) runStatus() error {
-	palette, err := o.prepare(o.output, nil, o.all)
+	palette, err := o.prepare(nil)
 	if err != nil {
 		return err
 	}
-	namespace := o.client.Namespace
-	if o.all {
-		namespace = ""
-	}
-	found, err := health.Look(o.subject(), namespace)
+	found, err := health.Look(o.subject(), o.namespace(o.all))
 	if err != nil {
 		return err
 	}
@@ -103,7 +89,7 @@ func (o *healthOptions) runStatus() error {
 }
 
 func (o *healthOptions) runDoctor() error {
-	palette, err := o.prepare(o.output, nil, false)
+	palette, err := o.prepare(nil)
 	if err != nil {
 		return err
 	}
@@ -112,18 +98,4 @@ func (o *healthOptions) runDoctor() error {
 		return err
 	}
 	return o.answer(palette, printers.Diagnosis{Diagnosis: found}, found.State == health.Error, found.State == health.NotChecked)
-}
-
-// answer prints the findings, and decides on the exit code.
-func (o *healthOptions) answer(palette printers.Palette, answer table, wrong, unknown bool) error {
-	err := o.print(o.output, palette, answer)
-	switch {
-	case err != nil:
-		return err
-	case wrong:
-		return errFound
-	case unknown:
-		return errNotChecked
-	}
-	return nil
 }

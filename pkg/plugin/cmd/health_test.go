@@ -106,7 +106,7 @@ func TestWhatIsWrongDecidesOnTheExitCodeOfHealth(t *testing.T) {
 		var out bytes.Buffer
 		p, _ := build(Environment{Clock: clocktesting.NewFakeClock(time.Now())})
 		p.machine = &out
-		o := &healthOptions{planner: planner{plugin: p}, output: "json"}
+		o := &viewer{planner: planner{plugin: p}, output: "json"}
 		if code, _ := codeOf(o.answer(printers.Palette{}, nil, test.wrong, test.unknown)); code != test.want || out.Len() == 0 {
 			t.Errorf("wrong %v, not looked at %v: %d, want %d", test.wrong, test.unknown, code, test.want)
 		}

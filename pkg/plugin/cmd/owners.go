@@ -4,6 +4,7 @@
 package cmd
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -77,7 +78,7 @@ func (p *plugin) runOwners(o *ownersOptions, args []string) error {
 		return err
 	}
 	if len(args) == 0 {
-		return usage("name an object, such as deployment/web")
+		return fmt.Errorf("name an object, such as deployment/web")
 	}
 	client, err := p.client()
 	if err != nil {

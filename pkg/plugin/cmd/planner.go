@@ -4,7 +4,6 @@
 package cmd
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -42,7 +41,7 @@ func (s *planner) addFlags(cmd *cobra.Command) {
 
 func (s *planner) connect() (err error) {
 	if namespace, name, ok := strings.Cut(s.operator, "/"); !ok || namespace == "" || name == "" {
-		return usage("--operator is %q; give NAMESPACE/NAME", s.operator)
+		return fmt.Errorf("--operator is %q; give NAMESPACE/NAME", s.operator)
 	}
 	if s.client, err = s.plugin.client(); err == nil {
 		s.client.Caller = s.caller()
@@ -116,20 +115,17 @@ func heldProxy(server *v1beta1.MCPServer, unread bool) string {
 // checkNames refuses names together with the flag for all namespaces.
 func checkNames(names []string, all bool) error {
 	if all && len(names) > 0 {
-		return usage("give names or -A, not both")
+		return fmt.Errorf("give names or -A, not both")
 	}
 	return nil
 }
 
-// prepare checks the flags of a verb that looks at objects, and connects.
-func (s *planner) prepare(output string, names []string, all bool) (palette printers.Palette, err error) {
-	if palette, err = s.palette(); err != nil {
-		return palette, err
+// namespace returns the one that a verb is about; all is set for all, and it is empty then.
+func (s *planner) namespace(all bool) string {
+	if all {
+		return ""
 	}
-	if err := errors.Join(checkFormat(output), checkNames(names, all)); err != nil {
-		return palette, err
-	}
-	return palette, s.connect()
+	return s.client.Namespace
 }
 
 // namespacesOf returns the namespaces of some objects, sorted, each once.
@@ -143,11 +139,7 @@ func namespacesOf[O metav1.Object](objects []O) []string {
 
 // configs returns the objects that MCPServers refer to, of the namespace or of the cluster.
 func (s *planner) configs(all bool) ([]*unstructured.Unstructured, error) {
-	namespace := s.client.Namespace
-	if all {
-		namespace = ""
-	}
-	found, forbidden, err := s.client.Configs(namespace)
+	found, forbidden, err := s.client.Configs(s.namespace(all))
 	if len(forbidden) > 0 {
 		s.warn("you may not list %s; these are left out", strings.Join(forbidden, ", "))
 		s.miss("conflicts about what MCPServers refer to: you may not list %s", strings.Join(forbidden, ", "))
@@ -157,11 +149,8 @@ func (s *planner) configs(all bool) ([]*unstructured.Unstructured, error) {
 
 // named returns the MCPServers of these names; all of the namespace, or of the cluster, if there is none.
 func (s *planner) named(names []string, all bool) (servers []*v1beta1.MCPServer, err error) {
-	switch {
-	case all:
-		return s.client.Servers("")
-	case len(names) == 0:
-		return s.client.Servers(s.client.Namespace)
+	if len(names) == 0 {
+		return s.client.Servers(s.namespace(all))
 	}
 	for _, name := range names {
 		server, err := s.client.Server(name)

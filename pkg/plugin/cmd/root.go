@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -127,27 +126,5 @@ func examples(text string) string {
 }
 
 func unknownFormat(format string) error {
-	return usage("there is no output format %q; see --help", format)
-}
-
-// checkFormat refuses an output format that a command with a table does not have.
-func checkFormat(format string) error {
-	switch format {
-	case "", formatWide, printers.JSON, printers.YAML:
-		return nil
-	}
-	return unknownFormat(format)
-}
-
-// table is an answer that people read as a table and programs as JSON or YAML.
-type table interface {
-	Print(to io.Writer, palette printers.Palette, now time.Time, wide bool) error
-}
-
-// print writes an answer in a format that checkFormat has let pass.
-func (p *plugin) print(format string, palette printers.Palette, answer table) error {
-	if format == printers.JSON || format == printers.YAML {
-		return printers.Machine(p.machine, format, answer)
-	}
-	return answer.Print(p.Out, palette, p.Clock.Now(), format == formatWide)
+	return fmt.Errorf("there is no output format %q; see --help", format)
 }

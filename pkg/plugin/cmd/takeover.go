@@ -27,14 +27,12 @@ import (
 )
 
 type takeoverOptions struct {
-	planner
+	viewer
 	preview bool
-	all     bool
-	output  string
 }
 
 func (p *plugin) takeover() *cobra.Command {
-	o := &takeoverOptions{planner: planner{plugin: p}}
+	o := &takeoverOptions{viewer: viewer{planner: planner{plugin: p}}}
 	cmd := &cobra.Command{
 		Use:   "takeover --preview [mcpserver/NAME... | -A]",
 		Short: "Show what would change if Freehold took MCPServers over from ToolHive",
@@ -61,17 +59,16 @@ kubectl freehold takeover --preview -A -o json | jq -r '.servers[] | select(.pod
 	}
 	cmd.Flags().BoolVar(&o.preview, "preview", false, "Show what would change. It is required: the operator does the takeover.")
 	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "Look at the MCPServers of all namespaces.")
-	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Output format: wide, yaml, json. Default: tables. wide shows whole values, and why they change.")
+	o.outputFlag(cmd, "Default: tables. wide shows whole values, and why they change.")
 	o.addFlags(cmd)
-	complete(cmd, "output", cobra.FixedCompletions([]string{formatWide, printers.YAML, printers.JSON}, nothing))
 	return cmd
 }
 
 func (o *takeoverOptions) run(args []string) error {
 	if !o.preview {
-		return usage("the operator takes MCPServers over (see its flag --takeover); give --preview to see what will change")
+		return fmt.Errorf("the operator takes MCPServers over (see its flag --takeover); give --preview to see what will change")
 	}
-	palette, err := o.prepare(o.output, args, o.all)
+	palette, err := o.prepare(args)
 	if err != nil {
 		return err
 	}
@@ -101,16 +98,7 @@ func (o *takeoverOptions) run(args []string) error {
 	if answer.Settings, err = o.lostSettings(theirs); err != nil {
 		return err
 	}
-	err = o.print(o.output, palette, answer)
-	switch {
-	case err != nil:
-		return err
-	case answer.Hindered():
-		return errFound
-	case len(answer.NotChecked) > 0:
-		return errNotChecked
-	}
-	return nil
+	return o.answer(palette, answer, answer.Hindered(), len(answer.NotChecked) > 0)
 }
 
 // writing are ToolHive's operators that look after one of the MCPServers and that no admission policy keeps from writing there. unknown

@@ -36,7 +36,9 @@ func TestOutputForPeopleIsPrintable(t *testing.T) {
 	p, _ := build(environment(&out, &errOut))
 	p.warn("%s\n%s", hostile, hostile)
 	p.say("%s\n%s", hostile, hostile)
-	if err := p.print("", printers.Palette{}, printers.Conflicts{Servers: []printers.ServerConflicts{{Name: hostile, Told: &printers.Told{Message: hostile}}}}); err != nil {
+	if err := (&viewer{planner: planner{plugin: p}}).answer(printers.Palette{}, printers.Conflicts{
+		Servers: []printers.ServerConflicts{{Name: hostile, Told: &printers.Told{Message: hostile}}},
+	}, false, false); err != nil {
 		t.Fatal(err)
 	}
 	for _, text := range []string{out.String(), errOut.String()} {
@@ -53,7 +55,9 @@ func TestOutputForPeopleIsPrintable(t *testing.T) {
 func TestOutputForProgramsIsExact(t *testing.T) {
 	var out, errOut bytes.Buffer
 	p, _ := build(environment(&out, &errOut))
-	if err := p.print(printers.JSON, printers.Palette{}, printers.Conflicts{Servers: []printers.ServerConflicts{{Name: hostile, Take: "\ufdd0"}}}); err != nil {
+	if err := (&viewer{planner: planner{plugin: p}, output: printers.JSON}).answer(printers.Palette{}, printers.Conflicts{
+		Servers: []printers.ServerConflicts{{Name: hostile, Take: "\ufdd0"}},
+	}, false, false); err != nil {
 		t.Fatal(err)
 	}
 	var got printers.Conflicts

@@ -137,7 +137,7 @@ func (o *yielding) yield(ctx context.Context, argument string, fields []string) 
 	}
 	for _, s := range entries {
 		if s.Manager != "" {
-			return usage("%s: name a field to yield; a manager can only be named to take", s)
+			return fmt.Errorf("%s: name a field to yield; a manager can only be named to take", s)
 		}
 	}
 	return o.write(ctx, server, entries, effects)
@@ -197,7 +197,7 @@ func (o *yielding) release(ctx context.Context, argument string, fields []string
 		return o.undoYield(ctx, server, fields)
 	}
 	if len(fields) == 0 {
-		return usage("name a field, such as replicas or deployment.apps/%s:.spec.replicas", server.Name)
+		return fmt.Errorf("name a field, such as replicas or deployment.apps/%s:.spec.replicas", server.Name)
 	}
 	plan, _, err := o.planFor(server)
 	if err != nil {
@@ -209,7 +209,7 @@ func (o *yielding) release(ctx context.Context, argument string, fields []string
 	for _, field := range fields {
 		s, err := request.Parse(field)
 		if err != nil {
-			return usage("%v", err)
+			return fmt.Errorf("%v", err)
 		}
 		if entries = append(entries, s); slices.Contains(before, s) {
 			continue
@@ -300,7 +300,7 @@ func (o *yielding) undoYield(ctx context.Context, server *v1beta1.MCPServer, fie
 		for _, field := range fields {
 			s, err := request.Parse(field)
 			if err != nil {
-				return usage("%v", err)
+				return fmt.Errorf("%v", err)
 			}
 			if !slices.Contains(before, s) {
 				return fmt.Errorf("%s is not among what is left to others: %s", s, request.Write(before))
