@@ -113,21 +113,21 @@ func Families() []Family {
 		{
 			Name: Claims, Type: Counter, Stability: metrics.ALPHA,
 			Help:   "Edits of managedFields by writer, kind of object and cause: taken, yielded, restored, inherited, unset, repaired.",
-			Labels: []Label{writerLabel(), kindLabel(), {Name: "cause", Meaning: "why fields changed owners", Values: causes()}},
+			Labels: []Label{writerLabel(), kindLabel(), {Name: "cause", Meaning: "why fields changed owners", Values: valuesOf(apply.Causes())}},
 		},
 		{
 			Name: Configs, Type: Gauge, Stability: metrics.ALPHA,
 			Help: "Objects that MCPServers refer to, by kind and by the operator that writes their status and finalizer: freehold, toolhive, or undecided while Freehold waits to see whether ToolHive's operator writes them.",
 			Labels: []Label{
 				{Name: "kind", Meaning: "of the object", Values: configKinds()},
-				{Name: "owner", Meaning: "which operator", Values: configOwners()},
+				{Name: "owner", Meaning: "which operator", Values: valuesOf(configcontroller.ConfigOwners())},
 			},
 		},
 		{
 			Name: Conflicts, Type: Gauge, Stability: metrics.ALPHA,
 			Help: "Fields that another field manager owns and for which a writer wants a different value, by writer, kind of object and class of that manager.",
 			Labels: []Label{writerLabel(), kindLabel(), {
-				Name: "manager_class", Meaning: "class of the field's owner", Values: managerClasses(),
+				Name: "manager_class", Meaning: "class of the field's owner", Values: valuesOf(managers.ManagerClasses()),
 			}},
 		},
 		{
@@ -150,7 +150,7 @@ func Families() []Family {
 		{
 			Name: Rollouts, Type: Gauge, Stability: metrics.ALPHA,
 			Help:   "Workloads of MCPServers by tier and phase of their rollout: waiting ones continue when a user or a controller allows it, stuck ones have a pod that does not become ready.",
-			Labels: []Label{tierLabel(), {Name: "phase", Meaning: "of the rollout", Values: rolloutPhases()}},
+			Labels: []Label{tierLabel(), {Name: "phase", Meaning: "of the rollout", Values: valuesOf(rollout.Phases())}},
 		},
 		{
 			Name: StuckRollouts, Type: Gauge, Stability: metrics.ALPHA,
@@ -201,11 +201,7 @@ func writerLabel() Label {
 }
 
 func tierLabel() Label {
-	var values []string
-	for _, tier := range controller.Tiers() {
-		values = append(values, string(tier))
-	}
-	return Label{Name: "tier", Meaning: "which of the two workloads", Values: values}
+	return Label{Name: "tier", Meaning: "which of the two workloads", Values: valuesOf(controller.Tiers())}
 }
 
 func configKinds() []string {
@@ -214,22 +210,6 @@ func configKinds() []string {
 		values = append(values, config.Kind)
 	}
 	slices.Sort(values)
-	return values
-}
-
-func configOwners() []string {
-	var values []string
-	for _, owner := range configcontroller.ConfigOwners() {
-		values = append(values, string(owner))
-	}
-	return values
-}
-
-func rolloutPhases() []string {
-	var values []string
-	for _, phase := range rollout.Phases() {
-		values = append(values, strings.ToLower(string(phase)))
-	}
 	return values
 }
 
@@ -251,22 +231,14 @@ func outcomes() []string {
 	return all
 }
 
-func causes() []string {
-	var all []string
-	for _, cause := range apply.Causes() {
-		all = append(all, causeValue(cause))
+// valuesOf returns the values of a label that stand for a closed set, sorted.
+func valuesOf[S ~string](all []S) []string {
+	values := make([]string, len(all))
+	for i := range all {
+		values[i] = valueOf(all[i])
 	}
-	slices.Sort(all)
-	return all
+	slices.Sort(values)
+	return values
 }
 
-func causeValue(cause apply.Cause) string { return strings.ToLower(string(cause)) }
-
-func managerClasses() []string {
-	var all []string
-	for _, class := range managers.ManagerClasses() {
-		all = append(all, string(class))
-	}
-	slices.Sort(all)
-	return all
-}
+func valueOf[S ~string](of S) string { return strings.ToLower(string(of)) }

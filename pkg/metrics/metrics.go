@@ -6,7 +6,6 @@ package metrics
 import (
 	"cmp"
 	"context"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -50,14 +49,10 @@ type Source interface {
 }
 
 var (
-	writes = counter(Writes)
-	claims = counter(Claims)
-	panics = counter(Panics)
-	gauges = &collector{
-		conflicts: description(Conflicts), configs: description(Configs), takeovers: description(Takeovers), onDelete: description(OnDelete),
-		queueWait: description(QueueWait), rollouts: description(Rollouts), stuck: description(StuckRollouts), build: description(Build),
-		failing: description(FailingWatches),
-	}
+	writes       = counter(Writes)
+	claims       = counter(Claims)
+	panics       = counter(Panics)
+	gauges       = &collector{descriptions: descriptions()}
 	registerOnce sync.Once
 )
 
@@ -66,69 +61,70 @@ func counter(name string) *metrics.CounterVec {
 	return metrics.NewCounterVec(&metrics.CounterOpts{Name: f.Name, Help: f.Help, StabilityLevel: f.Stability}, f.names())
 }
 
-func description(name string) *metrics.Desc {
-	f := family(name)
-	return metrics.NewDesc(f.Name, f.Help, f.names(), nil, f.Stability, "")
+// descriptions returns those of the gauges, by name.
+func descriptions() map[string]*metrics.Desc {
+	all := map[string]*metrics.Desc{}
+	for _, f := range Families() {
+		if f.Type == Gauge {
+			all[f.Name] = metrics.NewDesc(f.Name, f.Help, f.names(), nil, f.Stability, "")
+		}
+	}
+	return all
 }
 
 // collector collects the gauges.
 type collector struct {
 	metrics.BaseStableCollector
-	conflicts, configs, takeovers, onDelete, queueWait, rollouts, stuck, build, failing *metrics.Desc
+	descriptions map[string]*metrics.Desc
 
 	source atomic.Pointer[Source]
 }
 
 // DescribeWithStability implements metrics.StableCollector.
 func (c *collector) DescribeWithStability(ch chan<- *metrics.Desc) {
-	ch <- c.conflicts
-	ch <- c.configs
-	ch <- c.takeovers
-	ch <- c.onDelete
-	ch <- c.queueWait
-	ch <- c.rollouts
-	ch <- c.stuck
-	ch <- c.build
-	ch <- c.failing
+	for _, description := range c.descriptions {
+		ch <- description
+	}
 }
 
 // CollectWithStability implements metrics.StableCollector.
 func (c *collector) CollectWithStability(ch chan<- metrics.Metric) {
-	tell := func(desc *metrics.Desc, value int, labels ...string) {
-		ch <- metrics.NewLazyConstMetric(desc, metrics.GaugeValue, float64(value), labels...)
+	tell := func(name string, value float64, labels ...string) {
+		ch <- metrics.NewLazyConstMetric(c.descriptions[name], metrics.GaugeValue, value, labels...)
 	}
+	count := func(name string, n int, labels ...string) { tell(name, float64(n), labels...) }
 	build := version.Get()
-	tell(c.build, 1, build.GitVersion, build.GitCommit, build.GoVersion)
+	tell(Build, 1, build.GitVersion, build.GitCommit, build.GoVersion)
 	source := c.source.Load()
 	if source == nil {
 		return
 	}
 	for labels, n := range countConflicts((*source).Conflicts()) {
-		tell(c.conflicts, n, labels[:]...)
+		count(Conflicts, n, labels[:]...)
 	}
 	for labels, n := range countConfigs((*source).Configs()) {
-		tell(c.configs, n, labels[:]...)
+		count(Configs, n, labels[:]...)
 	}
 	takeovers := (*source).Takeovers()
-	tell(c.takeovers, takeovers.Active, stateActive)
-	tell(c.takeovers, takeovers.Waiting, stateWaiting)
-	tell(c.takeovers, takeovers.Suspended, stateSuspended)
+	count(Takeovers, takeovers.Active, stateActive)
+	count(Takeovers, takeovers.Waiting, stateWaiting)
+	count(Takeovers, takeovers.Suspended, stateSuspended)
 	for _, set := range (*source).OnDeleteBackends() {
-		tell(c.onDelete, 1, set.Namespace, set.Name)
+		tell(OnDelete, 1, set.Namespace, set.Name)
 	}
 	for _, queue := range (*source).Queues() {
-		ch <- metrics.NewLazyConstMetric(c.queueWait, metrics.GaugeValue, queue.OldestWait.Seconds(), queue.Name)
+		tell(QueueWait, queue.OldestWait.Seconds(), queue.Name)
 	}
 	for _, failing := range (*source).FailingWatches() {
-		ch <- metrics.NewLazyConstMetric(c.failing, metrics.GaugeValue, failing.Lasts.Seconds(), failing.Kind, failing.Namespace)
+		tell(FailingWatches, failing.Lasts.Seconds(), failing.Kind, failing.Namespace)
 	}
 	all := (*source).Rollouts()
 	for labels, n := range countRollouts(all) {
-		tell(c.rollouts, n, labels[:]...)
+		count(Rollouts, n, labels[:]...)
 	}
 	for _, r := range all {
 		if r.Phase == rollout.Stuck {
-			tell(c.stuck, 1, r.Server.Namespace, r.Server.Name, string(r.Tier), r.Reason)
+			tell(StuckRollouts, 1, r.Server.Namespace, r.Server.Name, string(r.Tier), r.Reason)
 		}
 	}
 }
@@ -152,12 +148,12 @@ func countConflicts(standing []*apply.ConflictError) map[[3]string]int {
 func countConfigs(all []configcontroller.ConfigCount) map[[2]string]int {
 	count := map[[2]string]int{}
 	for _, kind := range configKinds() {
-		for _, owner := range configOwners() {
-			count[[2]string{kind, owner}] = 0
+		for _, owner := range configcontroller.ConfigOwners() {
+			count[[2]string{kind, valueOf(owner)}] = 0
 		}
 	}
 	for _, c := range all {
-		count[[2]string{c.Kind, string(c.Owner)}] += c.Count
+		count[[2]string{c.Kind, valueOf(c.Owner)}] += c.Count
 	}
 	return count
 }
@@ -166,12 +162,12 @@ func countConfigs(all []configcontroller.ConfigCount) map[[2]string]int {
 func countRollouts(all []controller.Rollout) map[[2]string]int {
 	count := map[[2]string]int{}
 	for _, tier := range controller.Tiers() {
-		for _, phase := range rolloutPhases() {
-			count[[2]string{string(tier), phase}] = 0
+		for _, phase := range rollout.Phases() {
+			count[[2]string{valueOf(tier), valueOf(phase)}] = 0
 		}
 	}
 	for _, r := range all {
-		count[[2]string{string(r.Tier), strings.ToLower(string(r.Phase))}]++
+		count[[2]string{valueOf(r.Tier), valueOf(r.Phase)}]++
 	}
 	return count
 }
@@ -219,6 +215,11 @@ func startRefusals(policies map[apply.Class]apply.Policy) {
 	}
 }
 
+// accepted are the outcomes of what the API server has accepted.
+var accepted = map[apply.Action]string{
+	apply.ActionCreated: OutcomeCreated, apply.ActionApplied: OutcomeApplied, apply.ActionClaimed: OutcomeClaimed, apply.ActionDeleted: OutcomeDeleted,
+}
+
 // Observe implements apply.Observer.
 func (o Outcomes) Observe(out apply.Outcome) {
 	var outcome string
@@ -230,20 +231,12 @@ func (o Outcomes) Observe(out apply.Outcome) {
 		outcome = o.policies[apply.ClassMoved].Outcome
 	case out.Err != nil:
 		outcome = o.policies[apply.ClassOf(out.Err)].Outcome
-	case out.Action == apply.ActionCreated:
-		outcome = OutcomeCreated
-	case out.Action == apply.ActionApplied:
-		outcome = OutcomeApplied
-	case out.Action == apply.ActionClaimed:
-		outcome = OutcomeClaimed
-	case out.Action == apply.ActionDeleted:
-		outcome = OutcomeDeleted
 	default:
-		outcome = OutcomeUnchanged
+		outcome = cmp.Or(accepted[out.Action], OutcomeUnchanged)
 	}
 	writer := cmp.Or(out.Writer, writerNone)
 	writes.WithLabelValues(writer, out.Object.Kind.Kind, outcome).Inc()
 	for _, change := range out.Claims {
-		claims.WithLabelValues(writer, out.Object.Kind.Kind, causeValue(change.Cause)).Inc()
+		claims.WithLabelValues(writer, out.Object.Kind.Kind, valueOf(change.Cause)).Inc()
 	}
 }

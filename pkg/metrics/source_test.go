@@ -104,7 +104,7 @@ func TestGaugesAskTheController(t *testing.T) {
 	expect("one is stuck", StuckRollouts, map[string]float64{"/web/a/ImagePullBackOff/backend": 1})
 
 	SetSource(source{configs: []configcontroller.ConfigCount{{Kind: "MCPGroup", Owner: configcontroller.OwnerToolHive, Count: 3}}})
-	if all := series(t, Configs); all["/MCPGroup/toolhive"] != 3 || all["/MCPGroup/freehold"] != 0 || len(all) != len(configKinds())*len(configOwners()) {
+	if all := series(t, Configs); all["/MCPGroup/toolhive"] != 3 || all["/MCPGroup/freehold"] != 0 || len(all) != len(configKinds())*len(configcontroller.ConfigOwners()) {
 		t.Errorf("configurations: %v", all)
 	}
 
