@@ -4,12 +4,14 @@
 package inventory
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -61,48 +63,32 @@ var (
 
 // The children of an MCPServer. See docs/architecture.md for how to add one.
 var (
-	RunnerAccount = &Child{
-		Kind: managers.ServiceAccount, Selector: ofToolHive, Version: "v1", Resource: "serviceaccounts", Suffix: "-proxy-runner", Writer: managers.Access,
-	}
-	RunnerRole = &Child{
-		Kind: managers.Role, Selector: ofToolHive, Version: "v1", Resource: "roles", Suffix: "-proxy-runner", Writer: managers.Access,
-	}
-	RunnerBinding = &Child{
-		Kind: managers.RoleBinding, Selector: ofToolHive, Version: "v1", Resource: "rolebindings", Suffix: "-proxy-runner", Writer: managers.Access,
-	}
-	BackendAccount = &Child{
-		Kind: managers.ServiceAccount, Selector: ofToolHive, Version: "v1", Resource: "serviceaccounts", Suffix: "-sa", Writer: managers.Access,
-	}
-	RunConfig = &Child{
-		Kind: managers.ConfigMap, Selector: isRunConfig, Version: "v1", Resource: "configmaps", Suffix: "-runconfig", ByContent: true,
-		Writer: managers.RunConfig, named: true,
-	}
-	InlineAuthz = &Child{
-		Kind: managers.ConfigMap, Selector: ofToolHive, Version: "v1", Resource: "configmaps", Suffix: "-authz-inline", ByContent: true,
-		Writer: managers.Authz, named: true,
-	}
-	HeadlessService = &Child{
-		Kind: managers.ServiceKind, Selector: ofToolHive, Version: "v1", Resource: "services", Prefix: "mcp-", Suffix: "-headless",
-		Writer: managers.Service, named: true,
-	}
-	BackendService = &Child{
-		Kind: managers.ServiceKind, Selector: ofToolHive, Version: "v1", Resource: "services", Prefix: "mcp-",
-		Writer: managers.Service, named: true,
-	}
-	Backend = &Child{
-		Kind: managers.StatefulSet, Selector: ofToolHive, Version: "v1", Resource: "statefulsets",
-		Writer: managers.Backend, Replicas: managers.BackendReplicas, DependsOn: []*Child{BackendAccount}, named: true,
-	}
-	ProxyService = &Child{
-		Kind: managers.ServiceKind, Selector: ofToolHive, Version: "v1", Resource: "services", Prefix: "mcp-", Suffix: "-proxy",
-		Writer: managers.Service, named: true,
-	}
-	Proxy = &Child{
-		Kind: managers.Deployment, Selector: ofToolHive, Version: "v1", Resource: "deployments",
-		Writer: managers.Proxy, Replicas: managers.ProxyReplicas,
+	RunnerAccount  = made(Child{Kind: managers.ServiceAccount, Suffix: "-proxy-runner", Writer: managers.Access})
+	RunnerRole     = made(Child{Kind: managers.Role, Suffix: "-proxy-runner", Writer: managers.Access})
+	RunnerBinding  = made(Child{Kind: managers.RoleBinding, Suffix: "-proxy-runner", Writer: managers.Access})
+	BackendAccount = made(Child{Kind: managers.ServiceAccount, Suffix: "-sa", Writer: managers.Access})
+	RunConfig      = made(Child{
+		Kind: managers.ConfigMap, Suffix: "-runconfig", ByContent: true, Selector: isRunConfig, Writer: managers.RunConfig, named: true,
+	})
+	InlineAuthz     = made(Child{Kind: managers.ConfigMap, Suffix: "-authz-inline", ByContent: true, Writer: managers.Authz, named: true})
+	HeadlessService = made(Child{Kind: managers.ServiceKind, Prefix: "mcp-", Suffix: "-headless", Writer: managers.Service, named: true})
+	BackendService  = made(Child{Kind: managers.ServiceKind, Prefix: "mcp-", Writer: managers.Service, named: true})
+	Backend         = made(Child{
+		Kind: managers.StatefulSet, Writer: managers.Backend, Replicas: managers.BackendReplicas, DependsOn: []*Child{BackendAccount}, named: true,
+	})
+	ProxyService = made(Child{Kind: managers.ServiceKind, Prefix: "mcp-", Suffix: "-proxy", Writer: managers.Service, named: true})
+	Proxy        = made(Child{
+		Kind: managers.Deployment, Writer: managers.Proxy, Replicas: managers.ProxyReplicas,
 		DependsOn: []*Child{RunConfig, InlineAuthz, RunnerAccount, RunnerRole, RunnerBinding}, named: true,
-	}
+	})
 )
+
+// made completes a child. Each kind has version v1 and a resource with a regular name.
+func made(c Child) *Child {
+	resource, _ := meta.UnsafeGuessKindToResource(c.Kind.WithVersion("v1"))
+	c.Version, c.Resource, c.Selector = resource.Version, resource.Resource, cmp.Or(c.Selector, ofToolHive)
+	return &c
+}
 
 // children has them in the order of creation: what a pod needs comes before the pod.
 var children = []*Child{

@@ -4,6 +4,8 @@
 package inventory
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +35,21 @@ type Verdict struct {
 	// Other is the name of the MCPServer for which it was made, if that is known and it is not the Owner. That MCPServer may
 	// be gone.
 	Other string
+}
+
+// Explain says why an object that is not the Owner's is left alone, and what the user can do about it. exists reports whether
+// there is an MCPServer of the name in Verdict.Other; kubectl makes a command with these arguments.
+func (v Verdict) Explain(ref apply.ObjectRef, exists bool, kubectl func(...string) string) string {
+	switch {
+	case v.Other == "":
+		return "an object with that name exists, and it is not a child of this MCPServer; rename or delete one of them"
+	case exists:
+		return fmt.Sprintf("it belongs to MCPServer %s: a child of each MCPServer has this name. "+
+			"Create one of the two again under another name", v.Other)
+	default:
+		return fmt.Sprintf("MCPServer %s, since deleted, left it behind. If it is no longer needed: %s",
+			v.Other, kubectl("delete", "-n", ref.Namespace, ref.String()))
+	}
 }
 
 var (
@@ -123,4 +140,9 @@ func writtenByToolHive(object metav1.Object) bool { return writtenBy(object, man
 
 func writtenBy(object metav1.Object, manager func(name string) bool) bool {
 	return slices.ContainsFunc(object.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return manager(e.Manager) })
+}
+
+// ServerNamed returns the name of the MCPServer in the labels of a child; it is empty when they have none.
+func ServerNamed(labels map[string]string) string {
+	return cmp.Or(labels[v1beta1.LabelToolHiveName], labels[v1beta1.LabelMCPServer])
 }
