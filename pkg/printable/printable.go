@@ -45,3 +45,12 @@ func escape(text string, plain func(rune) bool) string {
 	}
 	return escaped.String()
 }
+
+// Bound cuts a text to a number of bytes, and shows that it has.
+func Bound(text string, bytes int) string {
+	const more = "..."
+	if len(text) <= bytes {
+		return text
+	}
+	return strings.ToValidUTF8(text[:bytes-len(more)], "") + more
+}
