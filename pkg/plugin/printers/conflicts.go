@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/freehold-dev/freehold/pkg/fieldowners"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
@@ -97,8 +99,7 @@ func ContestedFields(all []desired.Contested) (fields []ContestedField) {
 func ManagerOf(o ownership.Owner) Manager {
 	m := Manager{Manager: o.Manager, Operation: string(o.Operation), Subresource: o.Subresource, Side: string(fieldowners.SideOf(o))}
 	if !o.Since.IsZero() {
-		at := o.Since.UTC()
-		m.Time = &at
+		m.Time = new(o.Since.UTC())
 	}
 	return m
 }
@@ -108,11 +109,7 @@ func (m Manager) Label() string {
 	if m.Manager == "" && m.Operation == "" {
 		return "an unknown client"
 	}
-	operation := m.Operation
-	if m.Subresource != "" {
-		operation += "/" + m.Subresource
-	}
-	return fmt.Sprintf("%s (%s)", m.Manager, operation)
+	return fmt.Sprintf("%s (%s)", m.Manager, strings.TrimSuffix(m.Operation+"/"+m.Subresource, "/"))
 }
 
 // Nothing says that nothing was found, where all could be looked at, or only a part.
@@ -188,11 +185,7 @@ func (c contested) table(to io.Writer, palette Palette, now time.Time, wide bool
 		var by, since []string
 		for _, m := range f.Owners {
 			by = append(by, m.Label())
-			var at time.Time
-			if m.Time != nil {
-				at = *m.Time
-			}
-			since = append(since, Age(at, now))
+			since = append(since, Age(ptr.Deref(m.Time, time.Time{}), now))
 		}
 		cells := []string{f.Object, f.Path, strings.Join(by, ", "), strings.Join(since, ", "), Value(f.Theirs, !wide), Value(f.Ours, !wide)}
 		if wide {

@@ -88,14 +88,8 @@ func OwnershipOf(reports []*fieldowners.Report) Ownership {
 			Managers: []Manager{}, Fields: []FieldOwnership{},
 		}
 		for _, e := range r.Entries {
-			m := Manager{
-				Manager: e.Manager, Operation: string(e.Operation), Subresource: e.Subresource,
-				APIVersion: e.APIVersion, Side: string(e.Side),
-			}
-			if !e.Since.IsZero() {
-				at := e.Since.UTC()
-				m.Time = &at
-			}
+			m := ManagerOf(e.Owner)
+			m.APIVersion = e.APIVersion
 			o.Managers = append(o.Managers, m)
 		}
 		for _, f := range r.Fields {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -31,10 +30,11 @@ type OwnerColumn struct {
 // noOwner is what the column says of a field that could have an owner, but has none. No field manager's name reads like that.
 const noOwner = "(no owner)"
 
-// row is the column of one owner of a line.
+// row is the column of one owner of a line, and what stands beside it.
 type row struct {
 	colour func(string) string
 	cells  []string
+	text   string
 }
 
 // Print shows the objects one after the other.
@@ -64,55 +64,28 @@ func title(r *fieldowners.Report) string {
 }
 
 func (m OwnerColumn) object(out io.Writer, report *fieldowners.Report) {
-	heads := []string{"MANAGER", "OPERATION", "AGE"}
+	head := row{cells: []string{"MANAGER", "OPERATION", "AGE"}, colour: m.Palette.Dim}
 	if m.Wide {
-		heads = append(heads, "SINCE", "SIDE", "AS PART OF")
+		head.cells = append(head.cells, "SINCE", "SIDE", "AS PART OF")
 	}
-	head := row{cells: heads, colour: m.Palette.Dim}
-	margins := make([][]row, len(report.Lines))
-	widths := make([]int, len(heads))
-	widen(widths, head)
-	for i, line := range report.Lines {
-		margins[i] = m.rows(report, line)
-		for _, r := range margins[i] {
-			widen(widths, r)
-		}
+	rows := []row{head}
+	for _, line := range report.Lines {
+		rows = append(rows, m.rows(report, line)...)
 	}
-	m.print(out, head, widths, "")
-	for i, line := range report.Lines {
-		for j, r := range margins[i] {
-			text := line.Text
-			if j > 0 {
-				text = ""
-			}
-			m.print(out, r, widths, text)
+	cells := make([][]string, len(rows))
+	for i := range rows {
+		cells[i] = rows[i].cells
+	}
+	for i, column := range aligned(cells, "  ") {
+		fmt.Fprint(out, rows[i].colour(column), m.Palette.Dim("│"))
+		if rows[i].text != "" {
+			fmt.Fprint(out, " ", printable.Text(rows[i].text))
 		}
+		fmt.Fprintln(out)
 	}
 }
 
-func widen(widths []int, r row) {
-	for i, cell := range r.cells {
-		widths[i] = max(widths[i], utf8.RuneCountInString(printable.Text(cell)))
-	}
-}
-
-func (m OwnerColumn) print(out io.Writer, r row, widths []int, text string) {
-	var column strings.Builder
-	for i, width := range widths {
-		cell := ""
-		if i < len(r.cells) {
-			cell = printable.Text(r.cells[i])
-		}
-		column.WriteString(pad(cell, width) + "  ")
-	}
-	fmt.Fprint(out, r.colour(column.String()), m.Palette.Dim("│"))
-	if text != "" {
-		fmt.Fprint(out, " ", printable.Text(text))
-	}
-	fmt.Fprintln(out)
-}
-
-// rows returns the column of a line, at least one.
+// rows returns the column of a line, at least one; the line stands beside the first.
 func (m OwnerColumn) rows(report *fieldowners.Report, line fieldowners.Line) []row {
 	var rows []row
 	whole := ""
@@ -127,22 +100,20 @@ func (m OwnerColumn) rows(report *fieldowners.Report, line fieldowners.Line) []r
 		}
 		rows = append(rows, row{cells: cells, colour: func(text string) string { return m.Palette.Side(entry.Side, text) }})
 	}
-	if len(rows) > 0 {
-		return rows
+	if len(rows) == 0 {
+		who := ""
+		if report.Fields[line.Fields[len(line.Fields)-1]].State == fieldowners.Unowned {
+			who = noOwner
+		}
+		rows = []row{{cells: []string{who}, colour: m.Palette.Dim}}
 	}
-	who := ""
-	if report.Fields[line.Fields[len(line.Fields)-1]].State == fieldowners.Unowned {
-		who = noOwner
-	}
-	return []row{{cells: []string{who}, colour: m.Palette.Dim}}
+	rows[0].text = line.Text
+	return rows
 }
 
 // Operation returns how an owner writes: Apply or Update, and through which subresource.
 func Operation(o ownership.Owner) string {
-	if o.Subresource == "" {
-		return string(o.Operation)
-	}
-	return string(o.Operation) + "/" + o.Subresource
+	return strings.TrimSuffix(string(o.Operation)+"/"+o.Subresource, "/")
 }
 
 // Age returns how long ago something was, as kubectl says it.

@@ -14,28 +14,36 @@ import (
 	"github.com/freehold-dev/freehold/pkg/printable"
 )
 
-// Table prints rows in columns as wide as they need to be.
+// Table prints rows in columns as wide as they need to be. Cells of a row that have no head are left out.
 func Table(to io.Writer, palette Palette, heads []string, rows [][]string) error {
-	widths := make([]int, len(heads))
-	for _, r := range append([][]string{heads}, rows...) {
-		for i, cell := range r {
-			cell = printable.Text(cell)
-			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
-		}
-	}
 	out := bufio.NewWriter(to)
-	line := func(cells []string) string {
-		var text strings.Builder
-		for i, cell := range cells {
-			text.WriteString(pad(printable.Text(cell), widths[i]) + "   ")
+	for i, line := range aligned(append([][]string{heads}, rows...), "   ") {
+		if line = strings.TrimRight(line, " "); i == 0 {
+			line = palette.Bold(line)
 		}
-		return strings.TrimRight(text.String(), " ")
-	}
-	fmt.Fprintln(out, palette.Bold(line(heads)))
-	for _, r := range rows {
-		fmt.Fprintln(out, line(r))
+		fmt.Fprintln(out, line)
 	}
 	return out.Flush()
+}
+
+// aligned returns a line for each row, in which each cell is printable, as wide as the widest of its column, and has a gap behind it.
+// The first row has a cell for each column.
+func aligned(rows [][]string, gap string) []string {
+	lines := make([]string, len(rows))
+	for column := range rows[0] {
+		width := 0
+		cells := make([]string, len(rows))
+		for i, r := range rows {
+			if column < len(r) {
+				cells[i] = printable.Text(r[column])
+			}
+			width = max(width, utf8.RuneCountInString(cells[i]))
+		}
+		for i, cell := range cells {
+			lines[i] += pad(cell, width) + gap
+		}
+	}
+	return lines
 }
 
 // shortValue is how long a value may get in a table, in characters.

@@ -123,7 +123,9 @@ func (t Takeovers) Print(to io.Writer, palette Palette, now time.Time, wide bool
 	for _, text := range t.NotChecked {
 		fmt.Fprintln(to, palette.Removed("not checked")+": "+printable.Text(text))
 	}
-	operatorSettings(to, t.Settings)
+	for _, setting := range t.Settings {
+		line(to, "%s", settingSentence(setting))
+	}
 	for i, server := range t.Servers {
 		if i > 0 || len(t.Operators)+len(t.NotChecked)+len(t.Settings) > 0 {
 			fmt.Fprintln(to)
@@ -146,6 +148,16 @@ func Operators(to io.Writer, palette Palette, operators []cluster.Running) {
 			fmt.Fprintln(to, "To stop it:", o.Stop)
 		}
 	}
+}
+
+// settingSentence says what differs, and what to do about it.
+func settingSentence(s cluster.OperatorSetting) string {
+	if s.Hidden {
+		return fmt.Sprintf("%s of ToolHive's operator (%s in namespace %s) has a value that is not in the Deployment; Freehold's operator has %s. "+
+			"If the two differ, give Freehold's operator the same value before the takeover.", s.Variable, s.Object, s.Namespace, s.Has)
+	}
+	return fmt.Sprintf("ToolHive's operator (%s in namespace %s) has %s=%s; Freehold's has %s. To keep that, give Freehold's operator "+
+		"%s, or the same variable, before the takeover.", s.Object, s.Namespace, s.Variable, s.Value, s.Has, s.Give)
 }
 
 func (t Takeovers) summary() string {
@@ -233,22 +245,13 @@ func (s ServerTakeover) changes(to io.Writer, palette Palette, wide bool) error 
 		heads = append(heads, "WHY")
 	}
 	var same []string
-	for i := 0; i < len(s.Objects); {
-		var rows [][]string
-		when := s.Objects[i].When
-		for ; i < len(s.Objects) && s.Objects[i].When == when; i++ {
-			cells := s.Objects[i].cells(wide)
-			if len(cells) == 0 {
-				same = append(same, s.Objects[i].Object)
-			}
-			for j, c := range cells {
-				row := append([]string{s.Objects[i].Object}, c...)
-				if j > 0 {
-					row[0] = ""
-				}
-				rows = append(rows, row[:len(heads)])
-			}
+	for objects := s.Objects; len(objects) > 0; {
+		when, end := objects[0].When, 1
+		for end < len(objects) && objects[end].When == when {
+			end++
 		}
+		rows, alone := rowsOf(objects[:end], wide)
+		same, objects = append(same, alone...), objects[end:]
 		if len(rows) == 0 {
 			continue
 		}
@@ -261,6 +264,20 @@ func (s ServerTakeover) changes(to io.Writer, palette Palette, wide bool) error 
 		line(to, "as they are: %s", strings.Join(same, ", "))
 	}
 	return nil
+}
+
+// rowsOf returns the rows of a table of changes, in which an object is named once. same are the objects that have none.
+func rowsOf(objects []ObjectTakeover, wide bool) (rows [][]string, same []string) {
+	for _, o := range objects {
+		cells, name := o.cells(wide), o.Object
+		if len(cells) == 0 {
+			same = append(same, name)
+		}
+		for _, c := range cells {
+			rows, name = append(rows, append([]string{name}, c...)), ""
+		}
+	}
+	return rows, same
 }
 
 // cells returns the rows of one object: field, value before and after, and why. The operator's own marks are for the wide form.
@@ -346,21 +363,7 @@ func (h Handback) Print(to io.Writer, palette Palette) error {
 	if h.Generation == 1 {
 		fmt.Fprintln(to, "  The MCPServer was never edited, so the gate is open for Freehold's proxies too: start ToolHive's operator soon.")
 	}
-	var rows [][]string
-	var alone []string
-	for _, o := range h.Objects {
-		cells := o.cells(false)
-		if len(cells) == 0 {
-			alone = append(alone, o.Object)
-		}
-		for i, c := range cells {
-			row := []string{o.Object, c[0], c[1], c[2]}
-			if i > 0 {
-				row[0] = ""
-			}
-			rows = append(rows, row)
-		}
-	}
+	rows, alone := rowsOf(h.Objects, false)
 	if len(rows) > 0 {
 		if err := Table(to, palette, []string{"OBJECT", "FIELD", "NOW", "AFTERWARDS"}, rows); err != nil {
 			return err
