@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/clock"
 
 	"github.com/freehold-dev/freehold/pkg/metricsserver"
 )
@@ -48,7 +49,7 @@ func serveEndpoints(
 		if secure, err = metricsTLS(ctx, o); err != nil {
 			return fmt.Errorf("no certificate for the metrics: %w", err)
 		}
-		handler = metricsserver.Protect(figures, reviewer)
+		handler = metricsserver.Protect(figures, reviewer, clock.RealClock{})
 	}
 	serve(ctx, group, "health", o.healthAddress, health, nil)
 	serve(ctx, group, "metrics", o.metricsAddress, handler, secure)
@@ -58,9 +59,9 @@ func serveEndpoints(
 // metricsTLS returns TLS with the certificate that was given, or one of this process's own.
 func metricsTLS(ctx context.Context, o *options) (*tls.Config, error) {
 	if o.metricsCertificates != "" {
-		return metricsserver.FromDirectory(ctx, o.metricsCertificates)
+		return metricsserver.FromDirectory(ctx, clock.RealClock{}, o.metricsCertificates)
 	}
-	return metricsserver.SelfSigned(ctx, "freehold-metrics", "localhost")
+	return metricsserver.SelfSigned(ctx, clock.RealClock{}, "freehold-metrics", "localhost")
 }
 
 // serve serves a handler, by TLS if it is given how.

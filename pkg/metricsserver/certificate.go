@@ -28,11 +28,7 @@ const (
 
 // SelfSigned returns TLS with a certificate that this process makes for the names, and renews a month before it
 // expires. No other process knows it: clients cannot verify it.
-func SelfSigned(ctx context.Context, names ...string) (*tls.Config, error) {
-	return selfSigned(ctx, clock.RealClock{}, names...)
-}
-
-func selfSigned(ctx context.Context, clock clock.PassiveClock, names ...string) (*tls.Config, error) {
+func SelfSigned(ctx context.Context, clock clock.PassiveClock, names ...string) (*tls.Config, error) {
 	return config(&source{
 		logger: klog.FromContext(ctx), clock: clock, every: time.Minute,
 		load: func(old *tls.Certificate) (*tls.Certificate, error) {
@@ -50,11 +46,7 @@ func selfSigned(ctx context.Context, clock clock.PassiveClock, names ...string) 
 
 // FromDirectory returns TLS with the files tls.crt and tls.key of a directory, as in a mounted Secret. A change is used
 // within ten seconds; if the files cannot be read, the last certificate stays.
-func FromDirectory(ctx context.Context, dir string) (*tls.Config, error) {
-	return fromDirectory(ctx, clock.RealClock{}, dir)
-}
-
-func fromDirectory(ctx context.Context, clock clock.PassiveClock, dir string) (*tls.Config, error) {
+func FromDirectory(ctx context.Context, clock clock.PassiveClock, dir string) (*tls.Config, error) {
 	var lastCertificate, lastKey []byte
 	return config(&source{
 		logger: klog.FromContext(ctx), clock: clock, every: lookAgain,

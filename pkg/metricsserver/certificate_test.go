@@ -55,11 +55,11 @@ func serving(t *testing.T, config *tls.Config) *tls.Certificate {
 func TestCertificateOfADirectoryIsReloaded(t *testing.T) {
 	dir := t.TempDir()
 	clock := testclock.NewFakePassiveClock(time.Now())
-	if _, err := fromDirectory(t.Context(), clock, dir); err == nil {
+	if _, err := FromDirectory(t.Context(), clock, dir); err == nil {
 		t.Error("an empty directory is accepted")
 	}
 	issue(t, dir, "first")
-	config, err := fromDirectory(t.Context(), clock, dir)
+	config, err := FromDirectory(t.Context(), clock, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestCertificateOfADirectoryIsReloaded(t *testing.T) {
 
 func TestSelfSignedCertificateIsRenewed(t *testing.T) {
 	clock := testclock.NewFakePassiveClock(time.Now())
-	config, err := selfSigned(t.Context(), clock, "metrics", "localhost")
+	config, err := SelfSigned(t.Context(), clock, "metrics", "localhost")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,11 +64,7 @@ type guard struct {
 // Protect returns a handler that passes a request to the next one if the user of its bearer token may use the request's
 // method, in lower case, on its path. Other users get 401 or 403, and all get 503 when the API server does not answer.
 // Verdicts hold for a minute, refusals for ten seconds.
-func Protect(next http.Handler, reviewer Reviewer) http.Handler {
-	return protect(next, reviewer, clock.RealClock{})
-}
-
-func protect(next http.Handler, reviewer Reviewer, clock clock.PassiveClock) http.Handler {
+func Protect(next http.Handler, reviewer Reviewer, clock clock.PassiveClock) http.Handler {
 	return &guard{
 		next: next, reviewer: reviewer,
 		verdicts: cache.NewLRUExpireCacheWithClock(maxRemembered, clock), reviews: make(chan struct{}, maxReviews),

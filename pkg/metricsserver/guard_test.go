@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/utils/clock"
 	testclock "k8s.io/utils/clock/testing"
 )
 
@@ -109,7 +110,7 @@ func TestOnlyWhoMayReads(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := test.server
 			server.mayRead = map[string]bool{"reader": true, "stranger": false}
-			got := get(Protect(served, server.reviewer()), test.authorization)
+			got := get(Protect(served, server.reviewer(), clock.RealClock{}), test.authorization)
 			if got.Code != test.code || (got.Body.String() == "figures") != (test.code == http.StatusOK) {
 				t.Errorf("answer %d %q, want %d", got.Code, got.Body, test.code)
 			}
@@ -123,7 +124,7 @@ func TestOnlyWhoMayReads(t *testing.T) {
 // The API server is asked about the user as it has told him, and about this path and method.
 func TestTheQuestionIsWhole(t *testing.T) {
 	server := &apiServer{mayRead: map[string]bool{"reader": true}}
-	get(Protect(served, server.reviewer()), "Bearer reader")
+	get(Protect(served, server.reviewer(), clock.RealClock{}), "Bearer reader")
 	want := []authorizationv1.SubjectAccessReviewSpec{{
 		User: "user-reader", UID: "7", Groups: []string{"g"}, Extra: map[string]authorizationv1.ExtraValue{"node": {"n1"}},
 		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"},
@@ -137,7 +138,7 @@ func TestTheQuestionIsWhole(t *testing.T) {
 func TestVerdictsHold(t *testing.T) {
 	server := &apiServer{mayRead: map[string]bool{"reader": true, "stranger": false}}
 	clock := testclock.NewFakePassiveClock(time.Unix(1e9, 0))
-	handler := protect(served, server.reviewer(), clock)
+	handler := Protect(served, server.reviewer(), clock)
 	expect := func(why, token string, code, who, may int) {
 		t.Helper()
 		if got := get(handler, "Bearer "+token); got.Code != code {
@@ -202,7 +203,7 @@ func (s slowReviews) Create(
 func TestManyAtOnceAskForOne(t *testing.T) {
 	entered, leave := make(chan struct{}, 100), make(chan struct{})
 	server := &apiServer{mayRead: map[string]bool{"reader": true}}
-	handler := Protect(served, slow{server.reviewer(), func() { entered <- struct{}{}; <-leave }})
+	handler := Protect(served, slow{server.reviewer(), func() { entered <- struct{}{}; <-leave }}, clock.RealClock{})
 	var group sync.WaitGroup
 	for i := range 20 {
 		group.Go(func() {
