@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,7 +54,6 @@ type pageManager struct {
 	Hue        int
 	// Fields that it owns, of all objects.
 	Fields int
-	index  int
 }
 
 type pageObject struct {
@@ -96,6 +96,7 @@ func (p Page) Print(to io.Writer, reports []*fieldowners.Report) error {
 		ScriptHash: scriptHash(), Script: template.JS(pageScript), //nolint:gosec // it is a constant of this program
 	}
 	managers := map[string]*pageManager{}
+	known := map[fieldowners.Side]int{} // how many of them are on a side
 	if len(reports) > 0 {
 		content.Title = printable.Text("Owners of " + title(reports[0]))
 	}
@@ -104,12 +105,22 @@ func (p Page) Print(to io.Writer, reports []*fieldowners.Report) error {
 		for _, entry := range report.Entries {
 			m := managers[entry.Manager]
 			if m == nil {
-				m = newPageManager(entry, managers)
+				hue := hues[entry.Side]
+				m = &pageManager{
+					ID: fmt.Sprintf("m%d", len(managers)), Name: printable.Text(entry.Manager), Side: string(entry.Side),
+					Hue: hue.from + known[entry.Side]%shades*hue.step,
+				}
+				known[entry.Side]++
 				managers[entry.Manager] = m
 				content.Managers = append(content.Managers, m)
 			}
 			m.Fields += entry.Set.Size()
-			object.share(m, entry.Set.Size())
+			i := slices.IndexFunc(object.Shares, func(s pageShare) bool { return s.Manager == m })
+			if i < 0 {
+				i = len(object.Shares)
+				object.Shares = append(object.Shares, pageShare{Manager: m})
+			}
+			object.Shares[i].Fields += entry.Set.Size()
 		}
 		for _, line := range report.Lines {
 			object.Lines = append(object.Lines, p.line(report, line, managers))
@@ -117,27 +128,6 @@ func (p Page) Print(to io.Writer, reports []*fieldowners.Report) error {
 		content.Objects = append(content.Objects, object)
 	}
 	return pageTemplate.Execute(to, content)
-}
-
-func newPageManager(entry fieldowners.Entry, known map[string]*pageManager) *pageManager {
-	m := &pageManager{ID: fmt.Sprintf("m%d", len(known)), Name: printable.Text(entry.Manager), Side: string(entry.Side)}
-	for _, other := range known {
-		if other.Side == m.Side {
-			m.index = max(m.index, other.index+1)
-		}
-	}
-	m.Hue = hues[entry.Side].from + m.index%shades*hues[entry.Side].step
-	return m
-}
-
-func (o *pageObject) share(m *pageManager, fields int) {
-	for i := range o.Shares {
-		if o.Shares[i].Manager == m {
-			o.Shares[i].Fields += fields
-			return
-		}
-	}
-	o.Shares = append(o.Shares, pageShare{m, fields})
 }
 
 func (p Page) line(report *fieldowners.Report, line fieldowners.Line, managers map[string]*pageManager) pageLine {

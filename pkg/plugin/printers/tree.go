@@ -43,11 +43,11 @@ func (t Tree) object(out io.Writer, report *fieldowners.Report) {
 		paint := func(text string) string { return t.Palette.Side(entry.Side, text) }
 		fmt.Fprintf(out, "%s%s\n", t.Palette.Dim(branch), paint(fmt.Sprintf("%s, %s, %s: %s",
 			entry.Manager, Operation(entry.Owner), Age(entry.Since, t.Now), count(entry.Set))))
-		t.below(out, grow(entry.Set, shared), indent, paint)
+		t.below(out, grow(entry.Set, nil, shared), indent, paint)
 	}
 	if !free.Empty() {
 		fmt.Fprintf(out, "%s%s\n", t.Palette.Dim("└─ "), t.Palette.Dim(noOwner+": "+count(free)))
-		t.below(out, grow(free, nil), "   ", t.Palette.Dim)
+		t.below(out, grow(free, nil, nil), "   ", t.Palette.Dim)
 	}
 	if len(report.Entries) == 0 && free.Empty() {
 		fmt.Fprintln(out, "└─ "+t.Palette.Dim("no managed fields"))
@@ -95,44 +95,25 @@ type twig struct {
 	shared []string
 }
 
-// grow makes the tree of a set's fields. A field above a single other one, which is not owned itself, goes before it
-// on one line.
-func grow(set *fieldpath.Set, shared func(fieldpath.Path) []string) []*twig {
-	return growBelow(set, nil, shared)
-}
-
-func growBelow(set *fieldpath.Set, above fieldpath.Path, shared func(fieldpath.Path) []string) []*twig {
-	var grown []*twig
-	find := func(element fieldpath.PathElement) *twig {
-		text := element.String()
-		for _, t := range grown {
-			if t.text == text {
-				return t
-			}
-		}
-		t := &twig{text: text}
-		grown = append(grown, t)
-		return t
+// grow makes the tree of a set's fields, which are below another field. A field above a single other one, which is not owned
+// itself, goes before it on one line.
+func grow(set *fieldpath.Set, above fieldpath.Path, shared func(fieldpath.Path) []string) []*twig {
+	elements := set.Members.Copy()
+	for element := range set.Children.All() {
+		elements.Insert(element)
 	}
-	owned := map[*twig]bool{}
-	set.Members.Iterate(func(element fieldpath.PathElement) {
-		t := find(element)
-		owned[t] = true
-		if shared != nil {
-			t.shared = shared(slices.Concat(above, fieldpath.Path{element}))
-		}
-	})
-	set.Children.Iterate(func(element fieldpath.PathElement) {
-		children, _ := set.Children.Get(element)
-		t := find(element)
-		t.below = growBelow(children, slices.Concat(above, fieldpath.Path{element}), shared)
-	})
-	for _, t := range grown {
+	var grown []*twig
+	for element := range elements.All() {
+		path := slices.Concat(above, fieldpath.Path{element})
+		t := &twig{text: element.String(), below: grow(set.WithPrefix(element), path, shared)}
 		// The twig of an item of a list is itself owned, and so is the item's key: that is no reason for a line more.
-		if len(t.below) == 1 && len(t.shared) == 0 && !owned[t] {
+		if owned := set.Members.Has(element); owned && shared != nil {
+			t.shared = shared(path)
+		} else if !owned && len(t.below) == 1 {
 			only := t.below[0]
 			t.text, t.below, t.shared = t.text+only.text, only.below, only.shared
 		}
+		grown = append(grown, t)
 	}
 	slices.SortFunc(grown, func(a, b *twig) int { return strings.Compare(a.text, b.text) })
 	return grown
