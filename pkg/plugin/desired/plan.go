@@ -7,7 +7,6 @@ import (
 	"errors"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -175,11 +174,24 @@ func Render(in Input) (*render.Result, error) {
 
 // configMapsOf returns the ConfigMaps that a proxy's template names.
 func configMapsOf(proxy *unstructured.Unstructured) []string {
-	deployment := &appsv1.Deployment{}
-	if proxy == nil || runtime.DefaultUnstructuredConverter.FromUnstructured(proxy.Object, deployment) != nil {
+	template := TemplateOf(proxy)
+	if template == nil {
 		return nil
 	}
-	return workload.ConfigMapsOf(&deployment.Spec.Template.Spec)
+	return workload.ConfigMapsOf(&template.Spec)
+}
+
+// TemplateOf returns that of the pods of a workload; nil when there is none.
+func TemplateOf(live *unstructured.Unstructured) *corev1.PodTemplateSpec {
+	if live == nil {
+		return nil
+	}
+	content, _, _ := unstructured.NestedMap(live.Object, "spec", "template")
+	template := &corev1.PodTemplateSpec{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, template); err != nil {
+		return nil // An API server sends none such.
+	}
+	return template
 }
 
 // Planner plans what the operator's writers do for an MCPServer.
@@ -280,16 +292,7 @@ func (p *Planner) proxyStays() bool { return len(p.result.Held) > 0 || waitsForT
 
 // template returns that of the pods of a workload as it is; nil when there is none.
 func (p *Planner) template(child *inventory.Child) *corev1.PodTemplateSpec {
-	live := p.Child(child.Ref(p.Server.Namespace, p.Server.Name))
-	if live == nil {
-		return nil
-	}
-	content, _, _ := unstructured.NestedMap(live.Object, "spec", "template")
-	template := &corev1.PodTemplateSpec{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, template); err != nil {
-		return nil // An API server sends none such.
-	}
-	return template
+	return TemplateOf(p.Child(child.Ref(p.Server.Namespace, p.Server.Name)))
 }
 
 // proxyAnnotations returns those of the proxy's Deployment, if it exists.

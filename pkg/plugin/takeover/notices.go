@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/inventory"
@@ -27,11 +25,14 @@ const NoticeUsageMetricsBegin = "UsageMetricsBegin"
 // foretell adds notices of what the new proxy does otherwise than the present one, though the spec is the same.
 func (p *Plan) foretell(in desired.Input, result *render.Result) {
 	i := slices.IndexFunc(p.Objects, func(o Object) bool { return o.Ref == inventory.Proxy.Ref(in.Server.Namespace, in.Server.Name) })
-	if i < 0 || p.Objects[i].Live == nil {
+	if i < 0 {
 		return
 	}
-	before, after := podOf(p.Objects[i].Live), podOf(p.Objects[i].Merged)
-	if result.SharedSessions && render.LosesSessions([]*workload.Pod{workload.PodOf(&corev1.Pod{Spec: before})}, in.Options) {
+	before, after := desired.TemplateOf(p.Objects[i].Live), desired.TemplateOf(p.Objects[i].Merged)
+	if before == nil || after == nil {
+		return
+	}
+	if result.SharedSessions && render.LosesSessions([]*workload.Pod{workload.PodOf(&corev1.Pod{Spec: before.Spec})}, in.Options) {
 		p.Notices = append(p.Notices, render.Problem{
 			Condition: v1beta1.ConditionSessionStorageWarning, Reason: v1beta1.ReasonSessionsNotKept,
 			Message: "The proxyrunner that takes over does not serve the sessions which those before v0.58.0 have begun in Redis; " +
@@ -45,15 +46,6 @@ func (p *Plan) foretell(in desired.Input, result *render.Result) {
 				"Freehold with --usage-metrics=false, or set %s=false in resourceOverrides.proxyDeployment.env.", render.EnvUsageMetrics),
 		})
 	}
-}
-
-// podOf returns the pods' spec of a Deployment, empty for what none is.
-func podOf(object *unstructured.Unstructured) corev1.PodSpec {
-	deployment := &appsv1.Deployment{}
-	if object != nil {
-		_ = runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, deployment) // An API server sends none that fails.
-	}
-	return deployment.Spec.Template.Spec
 }
 
 // keepsUsageToItself reports whether ToolHive's operator turned usage metrics off: its proxies do what their RunConfig lists, and the
@@ -80,9 +72,9 @@ func keepsUsageToItself(in desired.Input) bool {
 	return true
 }
 
-func setsUsageMetrics(pod corev1.PodSpec) bool {
-	for i := range pod.Containers {
-		if slices.ContainsFunc(pod.Containers[i].Env, func(v corev1.EnvVar) bool { return v.Name == render.EnvUsageMetrics }) {
+func setsUsageMetrics(pod *corev1.PodTemplateSpec) bool {
+	for i := range pod.Spec.Containers {
+		if slices.ContainsFunc(pod.Spec.Containers[i].Env, func(v corev1.EnvVar) bool { return v.Name == render.EnvUsageMetrics }) {
 			return true
 		}
 	}
