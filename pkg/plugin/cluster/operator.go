@@ -106,13 +106,10 @@ func (c *Client) Pods(deployment *appsv1.Deployment) ([]*corev1.Pod, error) {
 		return nil, err
 	}
 	found, err := list[corev1.Pod](c, pods, deployment.Namespace, metav1.ListOptions{LabelSelector: selector.String()})
-	return slices.DeleteFunc(found, func(pod *corev1.Pod) bool { return isOfOther(deployment, pod) }), err
-}
-
-// isOfOther reports whether a pod was created for something else than a Deployment.
-func isOfOther(deployment *appsv1.Deployment, pod *corev1.Pod) bool {
-	name, hashed := createdFor(pod)
-	return hashed && name != deployment.Name
+	return slices.DeleteFunc(found, func(pod *corev1.Pod) bool {
+		name, hashed := createdFor(pod)
+		return hashed && name != deployment.Name
+	}), err
 }
 
 // createdFor returns the name of the Deployment that a pod was created for; empty for none. The name of a Deployment's ReplicaSet is its

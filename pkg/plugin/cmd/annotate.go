@@ -19,7 +19,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
-	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 )
 
 // Values of --dry-run.
@@ -86,11 +85,7 @@ type change struct {
 
 // annotate shows a change, lets the API server check it, asks, writes it, and waits for the operator.
 func (s *annotator) annotate(ctx context.Context, c change) error {
-	palette, err := s.palette()
-	if err != nil {
-		return err
-	}
-	s.preview(palette, c)
+	s.preview(c)
 	if s.dryRun == dryRunClient {
 		fmt.Fprintln(s.Out, "Nothing was sent (dry run).")
 		return nil
@@ -116,15 +111,15 @@ func (s *annotator) annotate(ctx context.Context, c change) error {
 }
 
 // preview shows the change and its consequences.
-func (s *annotator) preview(palette printers.Palette, c change) {
+func (s *annotator) preview(c change) {
 	fmt.Fprintf(s.Out, "%s, by field manager %s:\n",
-		palette.Bold(fmt.Sprintf("mcpserver/%s (namespace %s)", c.server.Name, c.server.Namespace)), managers.Plugin)
+		s.palette.Bold(fmt.Sprintf("mcpserver/%s (namespace %s)", c.server.Name, c.server.Namespace)), managers.Plugin)
 	before, was := c.server.Annotations[c.annotation]
 	if was {
-		fmt.Fprintln(s.Out, palette.Removed(fmt.Sprintf("- %s: %s", c.annotation, before)))
+		fmt.Fprintln(s.Out, s.palette.Removed(fmt.Sprintf("- %s: %s", c.annotation, before)))
 	}
 	if c.value != "" {
-		fmt.Fprintln(s.Out, palette.Added(fmt.Sprintf("+ %s: %s", c.annotation, c.value)))
+		fmt.Fprintln(s.Out, s.palette.Added(fmt.Sprintf("+ %s: %s", c.annotation, c.value)))
 	}
 	for _, effect := range c.effects {
 		s.say("  %s", effect)

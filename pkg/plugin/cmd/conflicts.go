@@ -55,8 +55,7 @@ kubectl freehold conflicts -A -o json | jq '[.servers[].fields[]] | length'`),
 }
 
 func (o *conflictsOptions) run(args []string) error {
-	palette, err := o.prepare(args)
-	if err != nil {
+	if err := o.prepare(args); err != nil {
 		return err
 	}
 	servers, configs, err := o.asked(args)
@@ -91,7 +90,7 @@ func (o *conflictsOptions) run(args []string) error {
 		answer.Configs = append(answer.Configs, o.conflictsOfConfig(config, fields))
 	}
 	answer.NotChecked = o.notChecked
-	return o.answer(palette, answer, len(answer.Servers)+len(answer.Configs) > 0, len(answer.NotChecked) > 0)
+	return o.answer(answer, len(answer.Servers)+len(answer.Configs) > 0, len(answer.NotChecked) > 0)
 }
 
 // asked returns the MCPServers and the objects that MCPServers refer to that the user asks for.

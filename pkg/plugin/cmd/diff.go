@@ -62,10 +62,6 @@ kubectl freehold diff mcpserver/web --operator-arg=--runner-image=ghcr.io/stackl
 }
 
 func (o *diffOptions) run(argument string) error {
-	palette, err := o.palette()
-	if err != nil {
-		return err
-	}
 	if err := o.connect(); err != nil {
 		return err
 	}
@@ -95,13 +91,13 @@ func (o *diffOptions) run(argument string) error {
 			o.warn("%s is refused: %s", intent.Object, children.Why[intent.Object])
 			continue
 		}
-		if err := o.show(palette, server, intent); err != nil {
+		if err := o.show(server, intent); err != nil {
 			return err
 		}
 	}
 	for _, unwanted := range plan.Unwanted {
 		o.found = true
-		if _, err := printers.Diff(o.Out, palette, unwanted.String(), children.Child(unwanted), nil, "deletion"); err != nil {
+		if _, err := printers.Diff(o.Out, o.palette, unwanted.String(), children.Child(unwanted), nil, "deletion"); err != nil {
 			return err
 		}
 	}
@@ -112,7 +108,7 @@ func (o *diffOptions) run(argument string) error {
 }
 
 // show shows what one intent would change.
-func (o *diffOptions) show(palette printers.Palette, server *v1beta1.MCPServer, intent *desired.Intent) error {
+func (o *diffOptions) show(server *v1beta1.MCPServer, intent *desired.Intent) error {
 	for _, change := range intent.Claims {
 		o.found = true
 		if change.Cause == apply.CauseYielded {
@@ -140,7 +136,7 @@ func (o *diffOptions) show(palette printers.Palette, server *v1beta1.MCPServer, 
 	if err != nil {
 		return err
 	}
-	differs, err := printers.Diff(o.Out, palette, intent.Object.String(), intent.Live, after, intent.Writer)
+	differs, err := printers.Diff(o.Out, o.palette, intent.Object.String(), intent.Live, after, intent.Writer)
 	o.found = o.found || differs
 	return err
 }

@@ -121,8 +121,7 @@ func ofServer(kind schema.GroupKind) bool {
 }
 
 func (o *explainOptions) run(args []string) error {
-	palette, err := o.format()
-	if err != nil {
+	if err := o.format(); err != nil {
 		return err
 	}
 	asked, err := explainedOf(args)
@@ -154,7 +153,7 @@ func (o *explainOptions) run(args []string) error {
 	if none {
 		o.warn("no writer of Freehold claims %s", args[0])
 	}
-	return o.answer(palette, answer, none, false)
+	return o.answer(answer, none, false)
 }
 
 // explainedArgument is what is to be explained: everything, the children of one MCPServer, a kind, or a child.

@@ -220,10 +220,6 @@ func stays(server *v1beta1.MCPServer, annotation string) bool {
 
 // show shows what changes, after the API server has checked it. hindered means that something cannot be done.
 func (o *handbackOptions) show(plans []handed) (hindered bool, err error) {
-	palette, err := o.palette()
-	if err != nil {
-		return false, err
-	}
 	schema := writers.Schema()
 	for _, p := range plans {
 		answer := printers.Handback{Object: p.object, Namespace: p.namespace, Generation: p.generation}
@@ -259,7 +255,7 @@ func (o *handbackOptions) show(plans []handed) (hindered bool, err error) {
 				answer.BackendChanges, answer.OnDelete = true, plugintakeover.IsOnDelete(after)
 			}
 		}
-		if err := answer.Print(o.Out, palette); err != nil {
+		if err := answer.Print(o.Out, o.palette); err != nil {
 			return false, err
 		}
 		hindered = hindered || len(answer.Blockers) > 0

@@ -20,10 +20,6 @@ import (
 // stopped reports whether no operator of a product writes the MCPServers and the objects that go back with them. It shows those that do,
 // and records what could not be looked at.
 func (o *handbackOptions) stopped(product cluster.Product, servers []*v1beta1.MCPServer, configs []*unstructured.Unstructured) (bool, error) {
-	palette, err := o.palette()
-	if err != nil {
-		return false, err
-	}
 	running, unknown, err := o.inTheWay(product, servers, configs)
 	if err != nil {
 		return false, err
@@ -32,17 +28,13 @@ func (o *handbackOptions) stopped(product cluster.Product, servers []*v1beta1.MC
 	for _, text := range unknown {
 		o.warn("%s", text)
 	}
-	printers.Operators(o.Out, palette, running)
+	printers.Operators(o.Out, o.palette, running)
 	return len(running) == 0, nil
 }
 
 // mayBegin reports whether ToolHive's operator does not write the MCPServers and the objects that go back with them now, and may
 // afterwards. It shows what is in the way.
 func (o *handbackOptions) mayBegin(servers []*v1beta1.MCPServer, configs []*unstructured.Unstructured) (bool, error) {
-	palette, err := o.palette()
-	if err != nil {
-		return false, err
-	}
 	free, err := o.stopped(cluster.ToolHive, servers, configs)
 	if err != nil {
 		return false, err
@@ -54,12 +46,12 @@ func (o *handbackOptions) mayBegin(servers []*v1beta1.MCPServer, configs []*unst
 		}
 		for _, namespace := range fenced {
 			free = false
-			fmt.Fprintln(o.Out, palette.Removed(fmt.Sprintf("An admission policy, %s, keeps %s from writing in namespace %s.", fence.Name, fence.Part, namespace)))
+			fmt.Fprintln(o.Out, o.palette.Removed(fmt.Sprintf("An admission policy, %s, keeps %s from writing in namespace %s.", fence.Name, fence.Part, namespace)))
 			fmt.Fprintln(o.Out, "To remove it:", o.client.Kubectl("delete", "validatingadmissionpolicybinding", fence.Name))
 			fmt.Fprintln(o.Out, "Or let the namespaceSelector of its binding leave this namespace out.")
 		}
 	}
-	readable, err := o.readable(palette, servers)
+	readable, err := o.readable(servers)
 	return free && readable, err
 }
 
@@ -92,7 +84,7 @@ func (o *handbackOptions) fenced(fence cluster.Fence, namespaces []string) (fenc
 }
 
 // readable reports whether ToolHive's operator can read all MCPServers, those that are not handed back too, and what they refer to.
-func (o *handbackOptions) readable(palette printers.Palette, servers []*v1beta1.MCPServer) (bool, error) {
+func (o *handbackOptions) readable(servers []*v1beta1.MCPServer) (bool, error) {
 	all, err := o.client.Servers("")
 	switch {
 	case apierrors.IsForbidden(err):
@@ -114,7 +106,7 @@ func (o *handbackOptions) readable(palette printers.Palette, servers []*v1beta1.
 			return
 		}
 		readable = false
-		fmt.Fprintln(o.Out, palette.Removed(fmt.Sprintf("ToolHive's operator cannot read %s %q of %s %s in namespace %s, and would reconcile no MCPServer any more.",
+		fmt.Fprintln(o.Out, o.palette.Removed(fmt.Sprintf("ToolHive's operator cannot read %s %q of %s %s in namespace %s, and would reconcile no MCPServer any more.",
 			field, value, ref.Kind.Kind, ref.Name, ref.Namespace)))
 		fmt.Fprintln(o.Out, "Write it with hours, minutes and seconds, such as 48h0m0s:",
 			o.client.Kubectl("edit", "-n", ref.Namespace, ref.String()))

@@ -77,25 +77,23 @@ func (o *healthOptions) subject() health.Subject {
 }
 
 func (o *healthOptions) runStatus() error {
-	palette, err := o.prepare(nil)
-	if err != nil {
+	if err := o.prepare(nil); err != nil {
 		return err
 	}
 	found, err := health.Look(o.subject(), o.namespace(o.all))
 	if err != nil {
 		return err
 	}
-	return o.answer(palette, printers.Status{Status: found, Caller: o.client.Caller}, !found.Healthy(), len(found.NotChecked) > 0)
+	return o.answer(printers.Status{Status: found, Caller: o.client.Caller}, !found.Healthy(), len(found.NotChecked) > 0)
 }
 
 func (o *healthOptions) runDoctor() error {
-	palette, err := o.prepare(nil)
-	if err != nil {
+	if err := o.prepare(nil); err != nil {
 		return err
 	}
 	found, err := health.Examine(o.subject())
 	if err != nil {
 		return err
 	}
-	return o.answer(palette, printers.Diagnosis{Diagnosis: found}, found.State == health.Error, found.State == health.NotChecked)
+	return o.answer(printers.Diagnosis{Diagnosis: found}, found.State == health.Error, found.State == health.NotChecked)
 }

@@ -18,7 +18,6 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 
 	"github.com/freehold-dev/freehold/pkg/plugin/health"
-	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 )
 
 // refusing is an API server that lets the user do nothing, or is not there.
@@ -107,7 +106,7 @@ func TestWhatIsWrongDecidesOnTheExitCodeOfHealth(t *testing.T) {
 		p, _ := build(Environment{Clock: clocktesting.NewFakeClock(time.Now())})
 		p.machine = &out
 		o := &viewer{planner: planner{plugin: p}, output: "json"}
-		if code, _ := codeOf(o.answer(printers.Palette{}, nil, test.wrong, test.unknown)); code != test.want || out.Len() == 0 {
+		if code, _ := codeOf(o.answer(nil, test.wrong, test.unknown)); code != test.want || out.Len() == 0 {
 			t.Errorf("wrong %v, not looked at %v: %d, want %d", test.wrong, test.unknown, code, test.want)
 		}
 	}

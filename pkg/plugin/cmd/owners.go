@@ -112,17 +112,13 @@ func (p *plugin) runOwners(o *ownersOptions, args []string) error {
 
 // ownersPrinter returns the function that prints reports in a format.
 func (p *plugin) ownersPrinter(format string) (func([]*fieldowners.Report) error, error) {
-	palette, err := p.palette()
-	if err != nil {
-		return nil, err
-	}
 	now := p.Clock.Now()
 	switch format {
 	case "", formatWide:
-		column := printers.OwnerColumn{Palette: palette, Now: now, Wide: format == formatWide}
+		column := printers.OwnerColumn{Palette: p.palette, Now: now, Wide: format == formatWide}
 		return func(r []*fieldowners.Report) error { return column.Print(p.Out, r) }, nil
 	case formatTree:
-		tree := printers.Tree{Palette: palette, Now: now}
+		tree := printers.Tree{Palette: p.palette, Now: now}
 		return func(r []*fieldowners.Report) error { return tree.Print(p.Out, r) }, nil
 	case formatHTML:
 		return func(r []*fieldowners.Report) error { return printers.Page{Now: now}.Print(p.Out, r) }, nil

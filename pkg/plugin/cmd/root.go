@@ -36,9 +36,10 @@ func Run(ctx context.Context, env Environment, args []string) int {
 // plugin is what all verbs have in common.
 type plugin struct {
 	Environment
-	flags  *genericclioptions.ConfigFlags
-	root   *cobra.Command
-	colour string
+	flags *genericclioptions.ConfigFlags
+	root  *cobra.Command
+	// palette is as --color says.
+	palette printers.Palette
 	// machine gets output for programs, unchanged. Out and ErrOut of the Environment, which are for people, are terminals.
 	machine  io.Writer
 	terminal *printers.Terminal
@@ -64,6 +65,7 @@ func build(env Environment) (*plugin, *cobra.Command) {
 		}
 		return config
 	}
+	var colour string
 	root := &cobra.Command{
 		Use:   "kubectl-freehold",
 		Short: "Show which field manager owns each field, and settle conflicts about those of MCPServers",
@@ -77,8 +79,13 @@ look after. status summarizes an installation, and doctor checks it for faults.
 		Version:       p.Version,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Args:          cobra.NoArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(*cobra.Command, []string) (err error) {
+			p.palette, err = env.palette(colour)
+			p.terminal.Colours = p.palette.On
+			return err
+		},
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	p.root = root
 	root.SetIn(env.In)
@@ -86,7 +93,7 @@ look after. status summarizes an installation, and doctor checks it for faults.
 	root.SetErr(env.ErrOut)
 	root.SetVersionTemplate("{{.Version}}\n")
 	p.flags.AddFlags(root.PersistentFlags())
-	root.PersistentFlags().StringVar(&p.colour, "color", colourAuto,
+	root.PersistentFlags().StringVar(&colour, "color", colourAuto,
 		"When to colour the output: auto (on a terminal, unless NO_COLOR is set), always or never.")
 	root.AddCommand(p.owners(), p.conflicts(), p.take(), p.yield(), p.release(), p.explain(), p.diff(), p.takeover(), p.handback(), p.crd(),
 		p.status(), p.doctor())
@@ -102,12 +109,6 @@ func (p *plugin) client() (*cluster.Client, error) {
 		client.Target = p.target()
 	}
 	return client, err
-}
-
-func (p *plugin) palette() (printers.Palette, error) {
-	palette, err := p.Environment.palette(p.colour)
-	p.terminal.Colours = palette.On
-	return palette, err
 }
 
 // warn writes a warning for the user besides the output.

@@ -149,7 +149,7 @@ func (s *annotator) take(ctx context.Context, argument string, fields []string) 
 	}
 	waiting := pending(server)
 	all := request.Merge(waiting, entries)
-	c := change{server: server, annotation: v1beta1.AnnotationTake, value: anew(server, request.Write(all))}
+	c := change{server: server, annotation: v1beta1.AnnotationTake, value: request.Anew(request.Write(all), func(text string) bool { return isDone(server, text) })}
 	for _, taken := range chosen {
 		c.effects = append(c.effects, fmt.Sprintf("%s %s: %s of %s becomes %s of %s", taken.Object, taken.Path,
 			printers.Value(taken.Theirs, false), holders(taken), printers.Value(taken.Ours, false), taken.Writer))
@@ -167,12 +167,6 @@ func (s *annotator) take(ctx context.Context, argument string, fields []string) 
 	}
 	c.answered = answered(v1beta1.AnnotationTake, v1beta1.ConditionFieldsTaken, c.value)
 	return s.annotate(ctx, c)
-}
-
-// anew returns a value of the annotation to take that has the same entries and is another request than the one that the operator has
-// recorded or answered, see request.Anew.
-func anew(server *v1beta1.MCPServer, value string) string {
-	return request.Anew(value, func(text string) bool { return isDone(server, text) })
 }
 
 // isDone reports whether the operator has recorded or answered a request to take.

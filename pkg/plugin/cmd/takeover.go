@@ -68,8 +68,7 @@ func (o *takeoverOptions) run(args []string) error {
 	if !o.preview {
 		return fmt.Errorf("the operator takes MCPServers over (see its flag --takeover); give --preview to see what will change")
 	}
-	palette, err := o.prepare(args)
-	if err != nil {
+	if err := o.prepare(args); err != nil {
 		return err
 	}
 	servers, err := o.named(args, o.all)
@@ -98,7 +97,7 @@ func (o *takeoverOptions) run(args []string) error {
 	if answer.Settings, err = o.lostSettings(theirs); err != nil {
 		return err
 	}
-	return o.answer(palette, answer, answer.Hindered(), len(answer.NotChecked) > 0)
+	return o.answer(answer, answer.Hindered(), len(answer.NotChecked) > 0)
 }
 
 // writing are ToolHive's operators that look after one of the MCPServers and that no admission policy keeps from writing there. unknown

@@ -36,7 +36,7 @@ func TestOutputForPeopleIsPrintable(t *testing.T) {
 	p, _ := build(environment(&out, &errOut))
 	p.warn("%s\n%s", hostile, hostile)
 	p.say("%s\n%s", hostile, hostile)
-	if err := (&viewer{planner: planner{plugin: p}}).answer(printers.Palette{}, printers.Conflicts{
+	if err := (&viewer{planner: planner{plugin: p}}).answer(printers.Conflicts{
 		Servers: []printers.ServerConflicts{{Name: hostile, Told: &printers.Told{Message: hostile}}},
 	}, false, false); err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func TestOutputForPeopleIsPrintable(t *testing.T) {
 func TestOutputForProgramsIsExact(t *testing.T) {
 	var out, errOut bytes.Buffer
 	p, _ := build(environment(&out, &errOut))
-	if err := (&viewer{planner: planner{plugin: p}, output: printers.JSON}).answer(printers.Palette{}, printers.Conflicts{
+	if err := (&viewer{planner: planner{plugin: p}, output: printers.JSON}).answer(printers.Conflicts{
 		Servers: []printers.ServerConflicts{{Name: hostile, Take: "\ufdd0"}},
 	}, false, false); err != nil {
 		t.Fatal(err)

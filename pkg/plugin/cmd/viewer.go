@@ -4,6 +4,7 @@
 package cmd
 
 import (
+	"errors"
 	"io"
 	"time"
 
@@ -31,32 +32,29 @@ func (o *viewer) outputFlag(cmd *cobra.Command, help string) {
 	complete(cmd, "output", cobra.FixedCompletions([]string{formatWide, printers.YAML, printers.JSON}, nothing))
 }
 
-// format checks the flags of the output.
-func (o *viewer) format() (palette printers.Palette, err error) {
+// format checks the flag of the output.
+func (o *viewer) format() error {
 	switch o.output {
 	case "", formatWide, printers.JSON, printers.YAML:
-		return o.palette()
+		return nil
 	}
-	return palette, unknownFormat(o.output)
+	return unknownFormat(o.output)
 }
 
 // prepare checks the flags, and connects.
-func (o *viewer) prepare(names []string) (palette printers.Palette, err error) {
-	if palette, err = o.format(); err != nil {
-		return palette, err
+func (o *viewer) prepare(names []string) error {
+	if err := errors.Join(o.format(), checkNames(names, o.all)); err != nil {
+		return err
 	}
-	if err := checkNames(names, o.all); err != nil {
-		return palette, err
-	}
-	return palette, o.connect()
+	return o.connect()
 }
 
 // answer prints what was found, and decides on the exit code.
-func (o *viewer) answer(palette printers.Palette, answer table, wrong, unknown bool) (err error) {
+func (o *viewer) answer(answer table, wrong, unknown bool) (err error) {
 	if o.output == printers.JSON || o.output == printers.YAML {
 		err = printers.Machine(o.machine, o.output, answer)
 	} else {
-		err = answer.Print(o.Out, palette, o.Clock.Now(), o.output == formatWide)
+		err = answer.Print(o.Out, o.palette, o.Clock.Now(), o.output == formatWide)
 	}
 	switch {
 	case err != nil:
