@@ -12,7 +12,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/ownership"
-	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/cmd"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 	"github.com/freehold-dev/freehold/test/harness"
@@ -135,7 +134,8 @@ func TestThePluginKnowsTheChildrenThatTheOperatorMakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := map[string]bool{}
-	for _, ref := range cluster.ChildRefs(s.Name, web) {
+	for _, child := range inventory.Children() {
+		ref := child.Ref(s.Name, web)
 		known[ref.Kind.String()+" "+ref.Name] = true
 	}
 	for _, component := range []harness.Component{harness.RunConfig, harness.InlineAuthz} {

@@ -4,10 +4,8 @@
 package cluster
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -23,25 +21,12 @@ import (
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/render"
-	"github.com/freehold-dev/freehold/pkg/takeover"
 	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
-// ChildRefs returns the references of everything that the operator may create for an MCPServer, in the order of creation,
-// except ConfigMaps, whose names contain a hash of their content.
-func ChildRefs(namespace, server string) []apply.ObjectRef {
-	var refs []apply.ObjectRef
-	for _, child := range inventory.Children() {
-		if !child.ByContent {
-			refs = append(refs, child.Ref(namespace, server))
-		}
-	}
-	return refs
-}
-
 // Children are the objects that there are under the names of an MCPServer's children.
 type Children struct {
-	// Owned are those of the MCPServer, in the order of ChildRefs.
+	// Owned are those of the MCPServer, in the order of creation.
 	Owned []*unstructured.Unstructured
 	// Foreign have the name of a child and were not made for the MCPServer.
 	Foreign []apply.ObjectRef
@@ -69,31 +54,26 @@ func (c *Children) Hides(ref apply.ObjectRef) bool {
 	return c.unlisted && ref.Kind == managers.ConfigMap || slices.Contains(c.Unreadable, ref)
 }
 
-// withConfigs adds the ConfigMaps with the names of an MCPServer's to its other children. mayRead is false when the user
-// may not list ConfigMaps; then only the names without a digest are listed.
-func (c *Client) withConfigs(refs []apply.ObjectRef, namespace, server string) (all []apply.ObjectRef, mayRead bool, err error) {
+// refs returns the references of everything that there may be for an MCPServer, in the order of creation. The names of ConfigMaps contain
+// a digest of their content: mayList is false when the user may not list them, and then only the names without one are returned.
+func (c *Client) refs(namespace, server string) (refs []apply.ObjectRef, mayList bool, err error) {
 	names, err := c.configMapNames(namespace)
-	var configs []apply.ObjectRef
-	switch {
-	case apierrors.IsForbidden(err):
-		for _, child := range inventory.Children() {
-			if child.ByContent {
-				configs = append(configs, child.Ref(namespace, server))
-			}
-		}
-	case err != nil:
+	if mayList = err == nil; !mayList && !apierrors.IsForbidden(err) {
 		return nil, false, err
 	}
-	for _, name := range names {
-		if slices.Contains(inventory.Servers(managers.ConfigMap, name), server) {
-			configs = append(configs, apply.NewObjectRef(managers.ConfigMap, namespace, name))
+	slices.Sort(names)
+	for _, child := range inventory.Children() {
+		if !child.ByContent || !mayList {
+			refs = append(refs, child.Ref(namespace, server))
+			continue
+		}
+		for _, name := range names {
+			if of, ok := child.Server(name); ok && of == server {
+				refs = append(refs, apply.NewObjectRef(child.Kind, namespace, name))
+			}
 		}
 	}
-	slices.SortStableFunc(configs, func(a, b apply.ObjectRef) int {
-		return cmp.Or(strings.Compare(takeover.MainWriter(b), takeover.MainWriter(a)), strings.Compare(a.Name, b.Name))
-	})
-	services := slices.IndexFunc(refs, func(r apply.ObjectRef) bool { return r.Kind == managers.ServiceKind })
-	return slices.Insert(refs, services, configs...), err == nil, nil
+	return refs, mayList, nil
 }
 
 // answer is one of the API server about the names of objects.
@@ -121,7 +101,7 @@ func (c *Client) configMapNames(namespace string) ([]string, error) {
 
 // Children reads the children of an MCPServer.
 func (c *Client) Children(server metav1.Object) (*Children, error) {
-	refs, mayList, err := c.withConfigs(ChildRefs(server.GetNamespace(), server.GetName()), server.GetNamespace(), server.GetName())
+	refs, mayList, err := c.refs(server.GetNamespace(), server.GetName())
 	if err != nil {
 		return nil, err
 	}
