@@ -53,30 +53,6 @@ func lostRace(err error) bool {
 	return apierrors.IsConflict(err) && !apply.ByAdmission(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict)
 }
 
-// HeldError means that another field manager owns an annotation that the plugin was to write.
-type HeldError struct {
-	// Namespace and Server are those of the MCPServer.
-	Namespace, Server string
-	// Annotation in question.
-	Annotation string
-	// Value that it has.
-	Value string
-	// By are its owners.
-	By []ownership.Owner
-	// Caller makes the command that removes it.
-	Caller Caller
-}
-
-// Error implements error.
-func (e *HeldError) Error() string {
-	var by []string
-	for _, o := range e.By {
-		by = append(by, o.String())
-	}
-	return fmt.Sprintf("the annotation %s is %q and held by field manager %s: to let the plugin write it, remove it first: %s",
-		e.Annotation, e.Value, strings.Join(by, ", "), e.Caller.Unannotate(e.Namespace, e.Server, e.Annotation))
-}
-
 // Annotate sets one of the plugin's annotations on an MCPServer, by server-side apply without force; an empty value
 // removes it. The other annotation, if the plugin owns it, stays. It fails if the annotations have changed since server
 // was read. A dry run changes nothing; its answer is the object as it would be.
@@ -162,15 +138,16 @@ func Ours(server *v1beta1.MCPServer, annotation string) bool {
 
 func annotationPath(annotation string) string { return ".metadata.annotations." + annotation }
 
-// Held returns the error that names the owner of an annotation.
+// Held returns the error that another field manager owns an annotation that the plugin was to write.
 func (c Caller) Held(server *v1beta1.MCPServer, annotation string) error {
-	held := &HeldError{Caller: c, Namespace: server.Namespace, Server: server.Name, Annotation: annotation, Value: server.Annotations[annotation]}
+	var by []string
 	for _, o := range ownership.Owners(server, annotationPath(annotation)) {
 		if o.Manager != managers.Plugin {
-			held.By = append(held.By, o)
+			by = append(by, o.String())
 		}
 	}
-	return held
+	return fmt.Errorf("the annotation %s is %q and held by field manager %s: to let the plugin write it, remove it first: %s",
+		annotation, server.Annotations[annotation], strings.Join(by, ", "), c.Unannotate(server.Namespace, server.Name, annotation))
 }
 
 // Try returns what the API server would make of an object if one of the operator's writers applied something to it. It

@@ -62,7 +62,9 @@ func expectPrintedCommands(t *testing.T, text, annotation string) {
 		}
 		return annotation + "=" + value
 	}
-	held := cluster.HeldError{Namespace: namespace, Server: name, Annotation: v1beta1.AnnotationTake, Value: text}
+	held := cluster.Caller{}.Held(&v1beta1.MCPServer{ObjectMeta: metav1.ObjectMeta{
+		Namespace: namespace, Name: name, Annotations: map[string]string{v1beta1.AnnotationTake: text},
+	}}, v1beta1.AnnotationTake)
 	_, unannotate, _ := strings.Cut(held.Error(), "remove it first: ")
 	// Verbs that take MCPServers alone know which kind is meant. kubectl does not: another product may have a kind of that name.
 	mcpserver, qualified := "mcpserver/"+name, "mcpserver.toolhive.stacklok.dev/"+name
