@@ -19,9 +19,10 @@ type Definition struct {
 	// Live is the one in the cluster; nil for none, and then there is nothing to compare.
 	Live *unstructured.Unstructured
 	crd.Replacement
-	// Kind of the objects, and the Versions of Freehold's definition.
-	Kind     string
-	Versions []string
+	// Kind of the objects.
+	Kind string
+	// Versions of Freehold's definition, and those of the one in the cluster. The value is whether objects are served in it.
+	Versions, LiveVersions map[string]bool
 	// Resource is that of the objects, in the version in which they are stored.
 	Resource schema.GroupVersionResource
 	// Held is what other field managers own of the definition in the cluster, and Release the Helm release that it belongs to; empty for none.
@@ -47,14 +48,8 @@ func (c *Client) Definitions(applier string) ([]Definition, error) {
 		if err != nil {
 			return compared, err
 		}
-		d := Definition{Definition: definition, Resource: crd.Stored(own)}
+		d := Definition{Definition: definition, Resource: crd.Stored(own), Versions: versionsOf(own)}
 		d.Kind, _, _ = unstructured.NestedString(own.Object, "spec", "names", "kind")
-		versions, _, _ := unstructured.NestedSlice(own.Object, "spec", "versions")
-		for _, v := range versions {
-			version, _ := v.(map[string]any)
-			name, _ := version["name"].(string)
-			d.Versions = append(d.Versions, name)
-		}
 		d.Live, err = c.get(definitions, "", definition.Name)
 		switch {
 		case apply.IsAbsent(err):
@@ -64,9 +59,22 @@ func (c *Client) Definitions(applier string) ([]Definition, error) {
 			if d.Held, err = crd.Held(d.Live, own, applier); err != nil {
 				return compared, err
 			}
+			d.LiveVersions = versionsOf(d.Live)
 			d.Replacement, d.Release, d.Missing = crd.Replace(d.Live, own), crd.Release(d.Live), crd.Replace(own, d.Live).Narrowed
 		}
 		compared = append(compared, d)
 	}
 	return compared, nil
+}
+
+// versionsOf returns the versions of a definition, and whether objects are served in them.
+func versionsOf(definition *unstructured.Unstructured) map[string]bool {
+	found := map[string]bool{}
+	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
+	for _, item := range versions {
+		version, _ := item.(map[string]any)
+		name, _ := version["name"].(string)
+		found[name] = version["served"] == true
+	}
+	return found
 }

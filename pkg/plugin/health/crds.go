@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -18,6 +20,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
+	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 )
 
 // whoInstalls is the way out where a definition is another one than Freehold's.
@@ -88,33 +91,19 @@ func (e *examination) state(d *cluster.Definition, find func(severity State, rea
 	if d.Live.GetDeletionTimestamp() != nil {
 		find(Error, FoundBeingDeleted, "it is being deleted, and every "+d.Kind+" with it", "See docs/uninstall.md, If MCPServers are stuck.")
 	}
-	established := "its status does not tell why"
-	conditions, _, _ := unstructured.NestedSlice(d.Live.Object, "status", "conditions")
-	for _, item := range conditions {
-		condition, _ := item.(map[string]any)
-		message, _ := condition["message"].(string)
-		switch {
-		case condition["type"] == "Established" && condition["status"] == "True":
-			established = ""
-		case condition["type"] == "NamesAccepted" && condition["status"] == "False" && established != "":
-			established = message
+	if conditions := desired.ConditionsOf(d.Live); !meta.IsStatusConditionTrue(conditions, "Established") {
+		told := "its status does not tell why"
+		if refused := problem(conditions, "NamesAccepted", metav1.ConditionFalse); refused != nil {
+			told = refused.Message
 		}
+		find(Error, FoundNotEstablished, "the API server does not serve it: "+told, e.Client.Kubectl("describe", "customresourcedefinition", d.Name))
 	}
-	if established != "" {
-		find(Error, FoundNotEstablished, "the API server does not serve it: "+established, e.Client.Kubectl("describe", "customresourcedefinition", d.Name))
-	}
-	served := false
-	versions, _, _ := unstructured.NestedSlice(d.Live.Object, "spec", "versions")
-	for _, item := range versions {
-		version, _ := item.(map[string]any)
-		served = served || version["name"] == d.Resource.Version && version["served"] == true
-	}
-	if !served {
+	if !d.LiveVersions[d.Resource.Version] {
 		find(Error, FoundVersionNotServed, fmt.Sprintf("it does not serve the version %s, which Freehold reads and writes", d.Resource.Version), whoInstalls)
 	}
 	stored, _, _ := unstructured.NestedStringSlice(d.Live.Object, "status", "storedVersions")
 	for _, version := range stored {
-		if !slices.Contains(d.Versions, version) {
+		if _, has := d.Versions[version]; !has {
 			find(Warning, FoundStoredVersion, fmt.Sprintf("objects may be stored in the version %s, which Freehold's does not have: the API server would refuse Freehold's",
 				version), whoInstalls)
 		}
@@ -125,12 +114,6 @@ func (e *examination) state(d *cluster.Definition, find func(severity State, rea
 // objects with manifests of which the API server has dropped a field.
 func (e *examination) records(d *cluster.Definition, find func(severity State, reason, message, do string)) (missing error) {
 	process, _ := e.process()
-	versions, _, _ := unstructured.NestedSlice(d.Live.Object, "spec", "versions")
-	has := map[string]bool{}
-	for _, item := range versions {
-		version, _ := item.(map[string]any)
-		has[fmt.Sprintf("%s/%s", d.Resource.Group, version["name"])] = true
-	}
 	var dropped []string
 	objects := map[string][]string{} // by the versions of their entries
 	for _, namespace := range scopes(process.Namespaces) {
@@ -144,7 +127,8 @@ func (e *examination) records(d *cluster.Definition, find func(severity State, r
 				dropped = append(dropped, name+" ("+fields+")")
 			}
 			for _, entry := range object.GetManagedFields() {
-				if !has[entry.APIVersion] && !slices.Contains(objects[entry.APIVersion], name) {
+				version, ofGroup := strings.CutPrefix(entry.APIVersion, d.Resource.Group+"/")
+				if _, has := d.LiveVersions[version]; !(ofGroup && has) && !slices.Contains(objects[entry.APIVersion], name) {
 					objects[entry.APIVersion] = append(objects[entry.APIVersion], name)
 				}
 			}
