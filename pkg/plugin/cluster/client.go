@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/rest"
@@ -132,6 +133,15 @@ func (c *Client) All(version schema.GroupVersionResource, namespace string) ([]m
 		objects = append(objects, &found[i])
 	}
 	return objects, err
+}
+
+// NamespacesOf returns the namespaces of some objects, sorted, each once.
+func NamespacesOf[O metav1.Object](objects []O) []string {
+	namespaces := sets.New[string]()
+	for _, object := range objects {
+		namespaces.Insert(object.GetNamespace())
+	}
+	return sets.List(namespaces)
 }
 
 // ServerRef names an MCPServer.

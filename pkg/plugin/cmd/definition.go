@@ -102,7 +102,7 @@ func (s *planner) concerned(d cluster.Definition, servers []*v1beta1.MCPServer) 
 		}
 		return objects, nil
 	}
-	for _, namespace := range namespacesOf(servers) {
+	for _, namespace := range cluster.NamespacesOf(servers) {
 		found, err := s.client.All(d.Resource, namespace)
 		if err != nil {
 			return objects, err

@@ -40,7 +40,7 @@ func (o *handbackOptions) mayBegin(servers []*v1beta1.MCPServer, configs []*unst
 		return false, err
 	}
 	for _, fence := range []cluster.Fence{cluster.RunnersFence, cluster.OperatorFence} {
-		fenced, err := o.fenced(fence, namespacesOf(servers))
+		fenced, err := o.fenced(fence, cluster.NamespacesOf(servers))
 		if err != nil {
 			return false, err
 		}

@@ -175,7 +175,7 @@ func (s *planner) inTheWay(
 		}
 	}
 	for _, r := range found {
-		keeps := !r.LeavesConfigs && slices.ContainsFunc(namespacesOf(configs), r.Watches)
+		keeps := !r.LeavesConfigs && slices.ContainsFunc(cluster.NamespacesOf(configs), r.Watches)
 		if keeps || slices.ContainsFunc(servers, func(server *v1beta1.MCPServer) bool { return r.Covers(server) }) {
 			running = append(running, r)
 		}

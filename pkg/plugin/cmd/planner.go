@@ -8,9 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/inventory"
@@ -126,15 +124,6 @@ func (s *planner) namespace(all bool) string {
 		return ""
 	}
 	return s.client.Namespace
-}
-
-// namespacesOf returns the namespaces of some objects, sorted, each once.
-func namespacesOf[O metav1.Object](objects []O) []string {
-	namespaces := sets.New[string]()
-	for _, object := range objects {
-		namespaces.Insert(object.GetNamespace())
-	}
-	return sets.List(namespaces)
 }
 
 // configs returns the objects that MCPServers refer to, of the namespace or of the cluster.

@@ -109,7 +109,7 @@ func (s *planner) writing(servers []*v1beta1.MCPServer) (operators []cluster.Run
 	}
 	operators = []cluster.Running{}
 	for _, operator := range found {
-		open, err := s.client.OpenTo(operator, namespacesOf(servers))
+		open, err := s.client.OpenTo(operator, cluster.NamespacesOf(servers))
 		if err != nil {
 			if answer := apierrors.APIStatus(nil); errors.As(err, &answer) && !apierrors.IsForbidden(err) {
 				return nil, nil, err

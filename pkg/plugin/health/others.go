@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
@@ -153,18 +152,14 @@ func (e *examination) unfenced(other cluster.Running) (open []string, policy clu
 	if err != nil {
 		unknown = append(unknown, err)
 	}
-	namespaces := sets.New[string]()
-	for _, server := range servers {
-		namespaces.Insert(server.Namespace)
-	}
-	policy, err = e.Client.OpenTo(other, sets.List(namespaces))
+	policy, err = e.Client.OpenTo(other, cluster.NamespacesOf(servers))
 	if err != nil {
 		unknown = append(unknown, err)
 	}
 	for _, namespace := range policy.Namespaces {
 		open = append(open, "namespace "+namespace)
 	}
-	if len(namespaces) == 0 && policy.Everywhere {
+	if len(servers) == 0 && policy.Everywhere {
 		open = []string{"every namespace that it looks after"}
 	}
 	return open, policy, unknown
