@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/utils/ptr"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
@@ -147,11 +148,7 @@ func (s *search) deployments(namespace string) error {
 }
 
 func (s *search) deployment(d *appsv1.Deployment) {
-	why := s.runs(d.Labels, &d.Spec.Template.Spec)
-	wanted := int32(1)
-	if d.Spec.Replicas != nil {
-		wanted = *d.Spec.Replicas
-	}
+	why, wanted := s.runs(d.Labels, &d.Spec.Template.Spec), ptr.Deref(d.Spec.Replicas, 1)
 	if why == "" || wanted == 0 && d.Status.Replicas == 0 {
 		return
 	}
@@ -240,7 +237,8 @@ func (s *search) pods(namespace string) error {
 		if name, _ := createdFor(pod); name != "" {
 			r.CreatedFor = pod.Namespace + "/" + name
 			replicaSet := r.CreatedFor + "-" + pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey]
-			if s.hasDeployment(r.CreatedFor) || replicaSets.Has(replicaSet) {
+			known := slices.ContainsFunc(s.found, func(other Running) bool { return other.Deployment() == r.CreatedFor })
+			if known || replicaSets.Has(replicaSet) {
 				continue
 			}
 			replicaSets.Insert(replicaSet)
@@ -251,10 +249,6 @@ func (s *search) pods(namespace string) error {
 		s.add(&pod.Spec, r)
 	}
 	return err
-}
-
-func (s *search) hasDeployment(name string) bool {
-	return slices.ContainsFunc(s.found, func(r Running) bool { return r.Deployment() == name })
 }
 
 // accountsFor reports whether a Lease is that of an operator that was found, or a pod holds it that was seen: one that had another Lease

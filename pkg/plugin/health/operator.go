@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/utils/ptr"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
@@ -31,7 +32,7 @@ func (e *examination) operator(c *Check) error {
 	if err != nil {
 		return err
 	}
-	wanted, status := replicas(deployment), deployment.Status
+	wanted, status := ptr.Deref(deployment.Spec.Replicas, 1), deployment.Status
 	c.Detail = fmt.Sprintf("%s in namespace %s has %d of %d replicas available", object, namespace, status.AvailableReplicas, wanted)
 	describe := shell.Sequence(
 		e.Client.Kubectl("describe", "-n", namespace, "deployment/"+deployment.Name),
@@ -48,13 +49,6 @@ func (e *examination) operator(c *Check) error {
 		find(Warning, v1beta1.ReasonRollingOut, fmt.Sprintf("%d of %d replicas are as the Deployment says by now", status.UpdatedReplicas, wanted), describe)
 	}
 	return nil
-}
-
-func replicas(deployment *appsv1.Deployment) int32 {
-	if deployment.Spec.Replicas == nil {
-		return 1
-	}
-	return *deployment.Spec.Replicas
 }
 
 // why returns the message of the Deployment's controller about missing pods.
@@ -82,7 +76,7 @@ func (e *examination) leader(c *Check) error {
 		return err
 	}
 	if !process.Elects {
-		if c.Detail = "the operator runs with --leader-elect=false"; replicas(deployment) > 1 {
+		if c.Detail = "the operator runs with --leader-elect=false"; ptr.Deref(deployment.Spec.Replicas, 1) > 1 {
 			c.about(e.deploymentName())(Error, FoundSeveralLeaders, "its replicas all work at the same time, since they do not elect a leader",
 				"Remove --leader-elect=false, or scale it to 1.")
 		}

@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
@@ -181,7 +182,7 @@ func (s *Status) lookAtOperator(subject Subject) {
 	e := newExamination(subject)
 	s.Operator.Object, s.Operator.Namespace = e.deploymentName()
 	if deployment, err := e.deployment(); err == nil {
-		s.Operator.Replicas, s.Operator.Available = replicas(deployment), deployment.Status.AvailableReplicas
+		s.Operator.Replicas, s.Operator.Available = ptr.Deref(deployment.Spec.Replicas, 1), deployment.Status.AvailableReplicas
 	}
 	if process, err := e.process(); err == nil {
 		s.Operator.Image = process.Image
