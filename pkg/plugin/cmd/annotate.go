@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,14 +22,11 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 )
 
-// Values of --dry-run.
 const (
+	// Values of --dry-run.
 	dryRunNone   = "none"
 	dryRunClient = "client"
 	dryRunServer = "server"
-)
-
-const (
 	// answerPoll is how often the operator's answer is looked for.
 	answerPoll = 200 * time.Millisecond
 	// answerTimeout is how long it is waited for, unless the user says otherwise.
@@ -56,9 +54,7 @@ func (s *annotator) addFlags(cmd *cobra.Command) {
 
 // begin checks the flags, connects, and reads the MCPServer.
 func (s *annotator) begin(argument string) (*v1beta1.MCPServer, error) {
-	switch s.dryRun {
-	case dryRunNone, dryRunClient, dryRunServer:
-	default:
+	if !slices.Contains([]string{dryRunNone, dryRunClient, dryRunServer}, s.dryRun) {
 		return nil, fmt.Errorf("--dry-run is %q; it is none, client or server", s.dryRun)
 	}
 	if err := s.connect(); err != nil {

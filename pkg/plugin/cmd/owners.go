@@ -171,18 +171,14 @@ func withoutSecrets(object *unstructured.Unstructured) *unstructured.Unstructure
 		return object
 	}
 	object = object.DeepCopy()
-	hide := func(path ...string) {
-		values, found, err := unstructured.NestedMap(object.Object, path...)
-		if !found || err != nil {
-			return
-		}
+	for _, path := range [][]string{{"data"}, {"metadata", "annotations"}} {
+		values, _, _ := unstructured.NestedMap(object.Object, path...)
 		for key := range values {
 			values[key] = hidden
 		}
-		// It was a map before.
-		_ = unstructured.SetNestedMap(object.Object, values, path...)
+		if len(values) > 0 {
+			_ = unstructured.SetNestedMap(object.Object, values, path...) // It was a map before.
+		}
 	}
-	hide("data")
-	hide("metadata", "annotations")
 	return object
 }

@@ -317,13 +317,8 @@ func (o *yielding) undoYield(ctx context.Context, server *v1beta1.MCPServer, fie
 	}
 	answered := answeredYield(c.value)
 	c.answered = func(server *v1beta1.MCPServer) (told string, refused, done bool) {
-		if condition(server, v1beta1.ConditionFieldsYielded) == nil {
-			return "Done.", false, true
-		}
-		if _, _, done = answered(server); !done {
-			return "", false, false
-		}
-		return "Done.", false, true
+		_, _, done = answered(server)
+		return "Done.", false, done || condition(server, v1beta1.ConditionFieldsYielded) == nil
 	}
 	return o.annotate(ctx, c)
 }
