@@ -4,6 +4,7 @@
 package fieldowners
 
 import (
+	"encoding/json"
 	"errors"
 	"iter"
 	"slices"
@@ -11,7 +12,9 @@ import (
 
 	goyaml "go.yaml.in/yaml/v3"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/yaml"
 
+	"github.com/freehold-dev/freehold/internal/yamlsafe"
 	"github.com/freehold-dev/freehold/pkg/ownership"
 )
 
@@ -187,4 +190,14 @@ func isLeaf(content any) bool {
 	default:
 		return true
 	}
+}
+
+// YAML returns content as YAML. It escapes characters that JSON allows and YAML does not, so that one such character in a
+// user's value does not hide the rest.
+func YAML(content any) ([]byte, error) {
+	text, err := json.Marshal(content)
+	if err != nil {
+		return nil, err
+	}
+	return yaml.JSONToYAML(yamlsafe.Escape(text))
 }

@@ -164,15 +164,12 @@ func fieldsOf(content map[string]any, schema managedfields.TypeConverter) *field
 	if schema == nil {
 		return nil
 	}
-	value, err := schema.ObjectToTyped(&unstructured.Unstructured{Object: content}, typed.AllowDuplicates)
-	if err != nil {
-		return nil
+	if value, err := schema.ObjectToTyped(&unstructured.Unstructured{Object: content}, typed.AllowDuplicates); err == nil {
+		if set, err := value.ToFieldSet(); err == nil {
+			return set
+		}
 	}
-	set, err := value.ToFieldSet()
-	if err != nil {
-		return nil
-	}
-	return set
+	return nil
 }
 
 // Side is the party that a field manager belongs to.
