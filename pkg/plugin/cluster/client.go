@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -105,11 +106,7 @@ func (c *Client) builder(args ...string) *resource.Builder {
 
 // Get returns an object of one of Freehold's kinds, in the version in which Freehold writes it.
 func (c *Client) Get(ref apply.ObjectRef) (*unstructured.Unstructured, error) {
-	helper, err := c.helper(ref.Kind)
-	if err != nil {
-		return nil, err
-	}
-	return asUnstructured(helper.Get(ref.Namespace, ref.Name))
+	return c.get(versions[ref.Kind], ref.Namespace, ref.Name)
 }
 
 // Server returns the MCPServer that the user names as NAME or KIND/NAME.
@@ -185,15 +182,14 @@ func asUnstructured(object runtime.Object, err error) (*unstructured.Unstructure
 
 // helper sends requests about one of Freehold's kinds. It needs no discovery.
 func (c *Client) helper(kind schema.GroupKind, changes ...func(*rest.Config)) (*resource.Helper, error) {
-	version, ok := versions[kind]
-	if !ok {
-		return nil, fmt.Errorf("%s is not of Freehold's kinds", kind)
-	}
-	return c.resource(version, meta.RESTScopeNamespace, changes...)
+	return c.resource(versions[kind], meta.RESTScopeNamespace, changes...)
 }
 
 // resource sends requests about a kind of objects.
 func (c *Client) resource(version schema.GroupVersionResource, scope meta.RESTScope, changes ...func(*rest.Config)) (*resource.Helper, error) {
+	if version.Empty() {
+		return nil, errors.New("this kind of object is none of Freehold's")
+	}
 	config, err := c.getter.ToRESTConfig()
 	if err != nil {
 		return nil, err
