@@ -55,12 +55,10 @@ func (t Tree) object(out io.Writer, report *fieldowners.Report) {
 }
 
 func count(set *fieldpath.Set) string {
-	switch n := set.Size(); n {
-	case 1:
-		return "1 field"
-	default:
+	if n := set.Size(); n != 1 {
 		return fmt.Sprintf("%d fields", n)
 	}
+	return "1 field"
 }
 
 // unowned returns the fields with a value that have no owner, but could have one.

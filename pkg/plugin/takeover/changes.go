@@ -74,25 +74,20 @@ func Changes(schema managedfields.TypeConverter, before, after *unstructured.Uns
 		changes = append(changes, change)
 	}
 	// Owners are identified by their UIDs, which say nothing: the one that goes comes first.
-	slices.SortStableFunc(changes, func(a, b Change) int {
-		if !isOwner(a.Path) || !isOwner(b.Path) || (a.Before == nil) == (b.Before == nil) {
-			return strings.Compare(sortKey(a.Path), sortKey(b.Path))
-		}
-		if a.Before != nil {
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(changes, func(a, b Change) int { return strings.Compare(sortKey(a), sortKey(b)) })
 	return changes, nil
 }
 
-func isOwner(path string) bool { return strings.HasPrefix(path, ".metadata.ownerReferences[") }
-
-func sortKey(path string) string {
-	if isOwner(path) {
-		return ".metadata.ownerReferences"
+func sortKey(c Change) string {
+	const owners = ".metadata.ownerReferences["
+	switch {
+	case !strings.HasPrefix(c.Path, owners):
+		return c.Path
+	case c.Before != nil:
+		return owners + "1"
+	default:
+		return owners + "2"
 	}
-	return path
 }
 
 // whole returns the shortest prefix of a path at which one of two objects has nothing: a value that is added or removed
