@@ -182,7 +182,8 @@ func explainedOf(args []string) (a explainedArgument, err error) {
 	all := claimants()
 	known := slices.IndexFunc(all, func(w claimant) bool { return means(a.kind, w.Writer) })
 	if known < 0 {
-		return a, fmt.Errorf("Freehold writes nothing of kind %s; it writes %s", a.kind, strings.Join(explainedKinds(), ", "))
+		kinds := strings.Join(explainedKinds(), ", ")
+		return a, fmt.Errorf("Freehold writes nothing of kind %s; it writes %s", a.kind, kinds) //nolint:staticcheck // It begins with a name.
 	}
 	if name != "" && !ofServer(all[known].Kind) {
 		return a, fmt.Errorf("%s: an object that MCPServers refer to comes from none of them; give %s alone", args[0], a.kind)

@@ -78,7 +78,7 @@ func choose(all []desired.Contested, intruders []desired.Intruder, arguments []s
 	for _, argument := range arguments {
 		s, err := request.Parse(argument)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%v", err)
+			return nil, nil, err
 		}
 		fits := slices.ContainsFunc(intruders, func(i desired.Intruder) bool { return i.ChosenBy(s) })
 		for _, c := range all {

@@ -209,7 +209,7 @@ func (o *yielding) release(ctx context.Context, argument string, fields []string
 	for _, field := range fields {
 		s, err := request.Parse(field)
 		if err != nil {
-			return fmt.Errorf("%v", err)
+			return err
 		}
 		if entries = append(entries, s); slices.Contains(before, s) {
 			continue
@@ -300,7 +300,7 @@ func (o *yielding) undoYield(ctx context.Context, server *v1beta1.MCPServer, fie
 		for _, field := range fields {
 			s, err := request.Parse(field)
 			if err != nil {
-				return fmt.Errorf("%v", err)
+				return err
 			}
 			if !slices.Contains(before, s) {
 				return fmt.Errorf("%s is not among what is left to others: %s", s, request.Write(before))

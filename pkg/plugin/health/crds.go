@@ -128,7 +128,7 @@ func (e *examination) records(d *cluster.Definition, find func(severity State, r
 			}
 			for _, entry := range object.GetManagedFields() {
 				version, ofGroup := strings.CutPrefix(entry.APIVersion, d.Resource.Group+"/")
-				if _, has := d.LiveVersions[version]; !(ofGroup && has) && !slices.Contains(objects[entry.APIVersion], name) {
+				if _, has := d.LiveVersions[version]; (!ofGroup || !has) && !slices.Contains(objects[entry.APIVersion], name) {
 					objects[entry.APIVersion] = append(objects[entry.APIVersion], name)
 				}
 			}
