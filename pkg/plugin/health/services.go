@@ -26,10 +26,8 @@ func (e *examination) services(c *Check) error {
 	for _, server := range servers {
 		names[server.Namespace] = append(names[server.Namespace], server.Name)
 		if told := problem(server.Status.Conditions, v1beta1.ConditionForeignPods, metav1.ConditionTrue); told != nil {
-			c.find(Finding{
-				Severity: Warning, Reason: told.Reason, Object: "mcpserver/" + server.Name, Namespace: server.Namespace,
-				Message: told.Message, Do: e.Client.Kubectl("get", "pods", "-n", server.Namespace, "-l", v1beta1.LabelToolHiveName+"="+server.Name, "-o", "wide"),
-			})
+			c.about("mcpserver/"+server.Name, server.Namespace)(Warning, told.Reason, told.Message,
+				e.Client.Kubectl("get", "pods", "-n", server.Namespace, "-l", v1beta1.LabelToolHiveName+"="+server.Name, "-o", "wide"))
 		}
 	}
 	count, toProxies := 0, 0
@@ -64,11 +62,9 @@ func (e *examination) leading(c *Check, namespace string, servers []string, serv
 			*toProxies++
 		}
 		if name, found := leads[workload.RoleBackend]; found {
-			c.find(Finding{
-				Severity: Warning, Reason: FoundPastProxy, Object: "service/" + service.GetName(), Namespace: namespace,
-				Message: fmt.Sprintf("it leads to pods of the backend of MCPServer %s: its clients pass by the proxy, and by authentication and policies", name),
-				Do:      "Change its selector, or delete it. See docs/security.md.",
-			})
+			c.about("service/"+service.GetName(), namespace)(Warning, FoundPastProxy,
+				fmt.Sprintf("it leads to pods of the backend of MCPServer %s: its clients pass by the proxy, and by authentication and policies", name),
+				"Change its selector, or delete it. See docs/security.md.")
 		}
 	}
 	return err
