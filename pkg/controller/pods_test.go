@@ -165,6 +165,32 @@ func TestPodsOfOthersThatServicesSelectAreTold(t *testing.T) {
 	})
 }
 
+// The caches of workloads and of pods are filled independently: the MCPServer's own pods are told of at no time.
+func TestOwnPodsAreNotForeignBeforeTheirWorkloadIsKnown(t *testing.T) {
+	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		for _, of := range []string{"web-0", proxyPodName} {
+			change(o.apiServer, of, func(pod *corev1.Pod) {
+				pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+			})
+		}
+		o.rest()
+		for _, stale := range []func(){
+			func() { remove[*appsv1.Deployment](o.apiServer, "web") }, func() { remove[*appsv1.ReplicaSet](o.apiServer, "web-5d8f9") },
+			func() { remove[*appsv1.StatefulSet](o.apiServer, "web") },
+		} {
+			stale()
+			if foreign := o.caches.ForeignPods(key("web")); len(foreign) > 0 {
+				t.Errorf("%s is told", foreign[0].Name)
+			}
+			o.rest()
+			if status, _, message := o.condition("web", v1beta1.ConditionForeignPods); status != "" {
+				t.Errorf("ForeignPods is %s: %s", status, message)
+			}
+		}
+	})
+}
+
 // A backend whose pod's labels somebody changed still has it: its controller says so.
 func TestPodsAreFoundWithoutTheirName(t *testing.T) {
 	operate(t, []runtime.Object{newServer("web")}, nil, func(t *testing.T, o *operating) {

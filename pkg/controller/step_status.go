@@ -64,7 +64,7 @@ func reportStatus(p *pass, do *executor) {
 		return
 	}
 	o.Unreported, o.Conflicts = p.state.pending, p.state.told.conflicts
-	o.Notices = slices.Concat(o.Notices, p.altered, status.ForeignPods(p.ForeignPods()))
+	o.Notices = slices.Concat(o.Notices, p.altered, status.ForeignPods(p.Ask.ForeignPods(p.Key)))
 	do.wakeIn(o.Grace(p.Now))
 	p.takeover.reporting = true
 	next, o := compose(do.ctx, &p.takeover, do.statusWriter(), o, do.config.Clock.Now())

@@ -26,7 +26,6 @@ import (
 type outskirts struct {
 	sets     []observed.ReplicaSet
 	unplaced []*workload.Pod
-	labelled []*workload.Pod
 	living   map[types.UID]string
 }
 
@@ -34,7 +33,7 @@ func (o *outskirts) ReplicaSets(string, types.UID) []observed.ReplicaSet { retur
 
 func (o *outskirts) UnplacedProxyPods(cache.ObjectName) []*workload.Pod { return o.unplaced }
 
-func (o *outskirts) LabelledPods(cache.ObjectName) []*workload.Pod { return o.labelled }
+func (o *outskirts) ForeignPods(cache.ObjectName) []*workload.Pod { return nil }
 
 func (o *outskirts) ServerOf(_ string, uid types.UID) (name string, ok bool) {
 	name, ok = o.living[uid]

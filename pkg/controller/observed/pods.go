@@ -135,7 +135,7 @@ func (r ReplicaSet) sameExceptVersion(other ReplicaSet) bool {
 // ReplicaSets returns the ReplicaSets that a Deployment controls.
 func (c *Caches) ReplicaSets(namespace string, deployment types.UID) (found []ReplicaSet) {
 	if s := c.Scope(namespace); s != nil {
-		found = controlledBy[ReplicaSet](s.replicaSetStore, deployment)
+		found = indexed[ReplicaSet](s.replicaSetStore, byController, string(deployment))
 	}
 	return found
 }
@@ -144,7 +144,7 @@ func (c *Caches) ReplicaSets(namespace string, deployment types.UID) (found []Re
 // ReplicaSet's event brings the MCPServer back.
 func (c *Caches) ProxyPods(namespace string, deployment types.UID) (found []*workload.Pod) {
 	for _, set := range c.ReplicaSets(namespace, deployment) {
-		found = append(found, controlledBy[*workload.Pod](c.Scope(namespace).podStore, set.uid)...)
+		found = append(found, indexed[*workload.Pod](c.Scope(namespace).podStore, byController, string(set.uid))...)
 	}
 	return found
 }
@@ -152,7 +152,7 @@ func (c *Caches) ProxyPods(namespace string, deployment types.UID) (found []*wor
 // BackendPods returns the pods of a StatefulSet.
 func (c *Caches) BackendPods(namespace string, set types.UID) (found []*workload.Pod) {
 	if s := c.Scope(namespace); s != nil {
-		found = controlledBy[*workload.Pod](s.podStore, set)
+		found = indexed[*workload.Pod](s.podStore, byController, string(set))
 	}
 	return found
 }
@@ -160,7 +160,7 @@ func (c *Caches) BackendPods(namespace string, set types.UID) (found []*workload
 // UnplacedProxyPods returns the pods of proxies, with the labels of an MCPServer, whose ReplicaSet the cache does not have:
 // it does not have it yet, or the ReplicaSet was deleted before its pods.
 func (c *Caches) UnplacedProxyPods(server cache.ObjectName) (unplaced []*workload.Pod) {
-	for _, pod := range c.LabelledPods(server) {
+	for _, pod := range c.labelledPods(server) {
 		if pod.Role != workload.RoleProxy || pod.Controller.UID == "" {
 			continue
 		}
@@ -171,16 +171,26 @@ func (c *Caches) UnplacedProxyPods(server cache.ObjectName) (unplaced []*workloa
 	return unplaced
 }
 
-// LabelledPods returns the pods whose labels name an MCPServer, whosesoever they are.
-func (c *Caches) LabelledPods(server cache.ObjectName) (found []*workload.Pod) {
+// ForeignPods returns the ready pods to which Services of an MCPServer lead and that no workload of its name controls. A proxy whose
+// ReplicaSet is not known may be its own.
+func (c *Caches) ForeignPods(server cache.ObjectName) []*workload.Pod {
+	return slices.DeleteFunc(c.labelledPods(server), func(pod *workload.Pod) bool {
+		if pod.Role == "" || pod.Ready == nil || pod.Ready.Status != corev1.ConditionTrue {
+			return true
+		}
+		if set, known := c.Scope(server.Namespace).replicaSetOf(pod); known {
+			return set.Server() == server
+		}
+		return pod.Controller.Name == server.Name || pod.Role == workload.RoleProxy && pod.Controller.UID != ""
+	})
+}
+
+// labelledPods returns the pods whose labels name an MCPServer, whosesoever they are.
+func (c *Caches) labelledPods(server cache.ObjectName) (found []*workload.Pod) {
 	if s := c.Scope(server.Namespace); s != nil {
 		found = indexed[*workload.Pod](s.podStore, byServer, server.String())
 	}
 	return found
-}
-
-func controlledBy[T any](store cache.SharedIndexInformer, controller types.UID) []T {
-	return indexed[T](store, byController, string(controller))
 }
 
 func indexed[T any](store cache.SharedIndexInformer, index, value string) (found []T) {

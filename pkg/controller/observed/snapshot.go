@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
@@ -46,8 +45,8 @@ type Queries interface {
 	ReplicaSets(namespace string, deployment types.UID) []ReplicaSet
 	// UnplacedProxyPods returns the pods that may be an MCPServer's proxies, although their ReplicaSet is not known.
 	UnplacedProxyPods(server cache.ObjectName) []*workload.Pod
-	// LabelledPods returns the pods whose labels name an MCPServer, whosesoever they are.
-	LabelledPods(server cache.ObjectName) []*workload.Pod
+	// ForeignPods returns the pods to which Services of an MCPServer lead and that were not made for it.
+	ForeignPods(server cache.ObjectName) []*workload.Pod
 	// ServerOf returns the name of the MCPServer of a namespace that has a UID.
 	ServerOf(namespace string, uid types.UID) (name string, ok bool)
 	// Exists reports whether there is an MCPServer, whichever operator works for it.
@@ -79,15 +78,6 @@ func (c *Caches) Snapshot(server *v1beta1.MCPServer, now time.Time, places []app
 		v.Pods[set.UID] = c.BackendPods(key.Namespace, set.UID)
 	}
 	return v
-}
-
-// ForeignPods returns the pods to which Services of the MCPServer lead and that are not its own, nor of an earlier workload of its name.
-func (v *Snapshot) ForeignPods() []*workload.Pod {
-	own := slices.Concat(v.ProxyPods(), v.BackendPods(), v.Ask.UnplacedProxyPods(v.Key))
-	return slices.DeleteFunc(v.Ask.LabelledPods(v.Key), func(pod *workload.Pod) bool {
-		ready := pod.Ready != nil && pod.Ready.Status == corev1.ConditionTrue
-		return !ready || pod.Role == "" || pod.Controller.Name == v.Key.Name || slices.Contains(own, pod)
-	})
 }
 
 // Object returns an object as far as it is known: an MCPServer whole, a child as it is kept; nil when there is none.
