@@ -144,11 +144,19 @@ type torn struct{ err error }
 // Read returns why there is no more.
 func (t torn) Read([]byte) (int, error) { return 0, t.err }
 
-// serve carries out a request.
+// serve answers a request.
 func (s *Server) serve(r *Request, heldEvents bool) Answer {
 	if r.Kind == nil {
 		return s.discover(r)
 	}
+	if instead, ended := s.await(s.Webhook, r); ended {
+		return instead
+	}
+	return s.carryOut(r, heldEvents)
+}
+
+// carryOut does so once nothing is to be waited for.
+func (s *Server) carryOut(r *Request, heldEvents bool) Answer {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var found *object

@@ -30,6 +30,8 @@ type Server struct {
 	// Admit, if set, is asked before an object is stored or deleted, as admission plugins and webhooks are: it may modify the
 	// object, which is nil for a deletion, or refuse it. Old is nil for a creation. No other request is carried out meanwhile.
 	Admit func(r *Request, obj, old runtime.Object) error
+	// Webhook, if set, is asked as well, and may be another one for each request.
+	Webhook *SlowWebhook
 	// Committed, if set, is called with every change, in the order of their resourceVersions. Obj is the last state for one that
 	// has ended. It must not modify them.
 	Committed func(r *Request, change watch.EventType, obj, old runtime.Object)

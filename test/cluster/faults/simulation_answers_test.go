@@ -5,35 +5,24 @@ package faults
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
-	admissionv1 "k8s.io/api/admission/v1"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
-	builtinac "k8s.io/client-go/applyconfigurations"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-
-	"github.com/freehold-dev/freehold/hack/cluster"
-	"github.com/freehold-dev/freehold/internal/apiserver"
-	"github.com/freehold-dev/freehold/test/harness"
 )
 
 // ask is one request of a conversation with an API server. In the path and the body, $NS is the namespace, and $UID, $VERSION and $CONTINUE
@@ -54,6 +43,7 @@ type answer struct {
 	Asked      string
 	Code       int
 	RetryAfter string   `json:",omitempty"`
+	Late       bool     `json:",omitempty"`
 	Text       string   `json:",omitempty"`
 	Status     *refusal `json:",omitempty"`
 	Object     *object  `json:",omitempty"`
@@ -116,12 +106,19 @@ func (c *conversation) filled(text string) string {
 	return text
 }
 
-// newest is the version that the whole server has.
-var newest = regexp.MustCompile(`current: \d+`)
+var (
+	// newest is the version that the whole server has.
+	newest = regexp.MustCompile(`current: \d+`)
+	// hookHost is where a webhook listens.
+	hookHost = regexp.MustCompile(`Post "https://[^/?"]+`)
+)
+
+// lateness is how long an answer takes at least that waits for a slow webhook.
+const lateness = 3 * time.Second
 
 // unfilled takes out of a message what differs from server to server.
 func (c *conversation) unfilled(text string) string {
-	text = newest.ReplaceAllString(text, "current: ...")
+	text = hookHost.ReplaceAllString(newest.ReplaceAllString(text, "current: ..."), `Post "https://...`)
 	for _, word := range []string{"$UID", "$LATER", "$VERSION"} {
 		if c.words[word] != "" {
 			text = strings.ReplaceAll(text, c.words[word], word)
@@ -150,11 +147,15 @@ func (c *conversation) send(t *testing.T, a ask) {
 	if a.media != "" {
 		request.Header.Set("Content-Type", string(a.media))
 	}
+	began := time.Now()
 	response, err := c.server.Do(request)
 	if err != nil {
 		t.Fatalf("%s %s: %v", a.verb, a.path, err)
 	}
 	got := answer{Asked: a.verb + " " + a.path, Code: response.StatusCode, RetryAfter: response.Header.Get("Retry-After")}
+	if takes := slowness[request.URL.Path[strings.LastIndex(request.URL.Path, "/")+1:]]; takes > 0 {
+		got.Late = time.Since(began) > lateness
+	}
 	if strings.Contains(a.path, "watch=true") && response.StatusCode == http.StatusOK {
 		c.watched[len(c.answers)] = response.Body
 		c.answers = append(c.answers, got)
@@ -191,6 +192,9 @@ func (c *conversation) read(t *testing.T, body []byte, into *answer) {
 		into.Status = &refusal{Status: status.Status, Reason: string(status.Reason), Message: c.unfilled(status.Message)}
 		if status.Details != nil {
 			into.Status.Causes = status.Details.Causes
+			for i := range into.Status.Causes {
+				into.Status.Causes[i].Message = c.unfilled(into.Status.Causes[i].Message)
+			}
 			into.Status.Of = strings.TrimSpace(status.Details.Group + " " + status.Details.Kind + " " + status.Details.Name)
 		}
 	case strings.HasSuffix(whole.Kind, "List"):
@@ -297,40 +301,6 @@ func eventsOf(t *testing.T, body io.ReadCloser) (events []string) {
 	}
 }
 
-// model returns the configuration of a client of the model of an API server, with a namespace in it.
-func model(t *testing.T, namespace string) *rest.Config {
-	t.Helper()
-	fields := builtinac.NewTypeConverter(scheme.Scheme)
-	of := func(empty runtime.Object, resource string, strategy apiserver.Basic) *apiserver.Kind {
-		gvks, _, err := scheme.Scheme.ObjectKinds(empty)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return &apiserver.Kind{
-			GroupVersionKind: gvks[0], Resource: resource, Status: strategy.Status, Graceful: resource == "pods", ClusterScoped: resource == "namespaces",
-			New:    func() runtime.Object { return reflect.New(reflect.TypeOf(empty).Elem()).Interface().(runtime.Object) },
-			Fields: fields, Scheme: scheme.Scheme, Strategy: strategy,
-		}
-	}
-	namespaces := of(&corev1.Namespace{}, "namespaces", apiserver.Basic{Status: true})
-	server, err := apiserver.New(
-		of(&appsv1.Deployment{}, "deployments", apiserver.Basic{Status: true, Counts: true}), of(&corev1.ConfigMap{}, "configmaps", apiserver.Basic{}),
-		of(&corev1.Secret{}, "secrets", apiserver.Basic{}), of(&corev1.Pod{}, "pods", apiserver.Basic{Status: true, Counts: true}), namespaces,
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server.TimeOut = true
-	server.Admit = func(r *apiserver.Request, _, _ runtime.Object) error {
-		if denial, denied := denials[r.Name]; denied {
-			return apiserver.Denied(webhook, denial)
-		}
-		return nil
-	}
-	server.Put(namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-	return server.Connect("client", nil, false)
-}
-
 // TestTheSimulatedAPIServerAnswersAsARealOne holds conversations with the API server in memory that simulations run on, and with a real one.
 func TestTheSimulatedAPIServerAnswersAsARealOne(t *testing.T) {
 	t.Parallel()
@@ -346,59 +316,6 @@ func TestTheSimulatedAPIServerAnswersAsARealOne(t *testing.T) {
 			}
 		})
 	}
-}
-
-// partner returns a real API server to hold a conversation with, in a namespace of its own: that of all tests, or one that is alone, without
-// the controllers of Kubernetes.
-func partner(t *testing.T, alone, webhook bool) (config *rest.Config, namespace string) {
-	t.Helper()
-	if alone {
-		own, err := cluster.Start(t.Context(), cluster.Options{APIServerOnly: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := own.Stop(); err != nil {
-				t.Error(err)
-			}
-		})
-		config = own.RESTConfig()
-		namespace = metav1.NamespaceDefault
-	} else {
-		ns := env.Namespace(t)
-		harness.Eventually(t, "there is the ServiceAccount that pods need", func(ctx context.Context) error {
-			_, err := ns.Core.CoreV1().ServiceAccounts(ns.Name).Get(ctx, "default", metav1.GetOptions{})
-			return err
-		})
-		if webhook {
-			deny(t, ns)
-		}
-		config, namespace = rest.CopyConfig(env.Config), ns.Name
-	}
-	config.QPS = -1
-	return config, namespace
-}
-
-// deny makes the API server deny what denials has, which the model does in every conversation.
-func deny(t *testing.T, ns *harness.Namespace) {
-	t.Helper()
-	ns.Webhook(t, webhook, admissionregistrationv1.RuleWithOperations{
-		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationAll},
-		Rule:       admissionregistrationv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"configmaps"}},
-	}, func(request *admissionv1.AdmissionRequest) *metav1.Status {
-		if denial, denied := denials[request.Name]; denied {
-			return &denial
-		}
-		return nil
-	})
-	harness.Eventually(t, "the webhook is asked", func(ctx context.Context) error {
-		_, err := ns.Core.CoreV1().ConfigMaps(ns.Name).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "denied"}},
-			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if err == nil {
-			return errors.New("not yet")
-		}
-		return nil
-	})
 }
 
 // printed is for people.

@@ -6,6 +6,7 @@ package faults
 import (
 	"fmt"
 	"net/http"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -26,11 +27,14 @@ var denials = map[string]metav1.Status{
 	"fine":        {Code: http.StatusOK, Status: metav1.StatusSuccess, Message: "no such luck"},
 }
 
+// slowness is how long the webhook takes to answer about ConfigMaps, by their names. The API server waits for ten seconds.
+var slowness = map[string]time.Duration{"late": 5 * time.Second, "silent": 12 * time.Second}
+
 // conversations are what a model of an API server has to know.
 var conversations = []struct {
 	name string
 	asks []ask
-	// webhook is set where denials count.
+	// webhook is set where denials and slowness count.
 	webhook bool
 	// alone is set where no garbage collector may take part.
 	alone bool
@@ -188,6 +192,15 @@ var conversations = []struct {
 		applying("a", "configmaps/unavailable", configMap("unavailable", "1")),
 		applying("a", "configmaps/fine", configMap("fine", "1")),
 		applying("a", "configmaps/web", configMap("web", "1")),
+	}, true, false},
+	{"a webhook that is slow is waited for, but not where the API server refuses a request itself", []ask{
+		applying("a", "configmaps/late", configMap("late", "1")),
+		applying("b", "configmaps/late", configMap("late", "2")),
+		applying("a", "configmaps/late", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"late","resourceVersion":"1"},"data":{"key":"2"}}`),
+		applying("a", "configmaps/late", configMap("late", "1")),
+		merging("kubectl", "configmaps/late", `{"data":{"key":"2"}}`),
+		applying("a", "configmaps/silent", configMap("silent", "1")),
+		getting("configmaps/silent"),
 	}, true, false},
 	{"what is not served is no Status", []ask{
 		getting("/apis/example.com/v1/namespaces/$NS/things"),
