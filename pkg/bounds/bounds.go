@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -152,16 +151,17 @@ func dropped(spec reflect.Value, manifest string) string {
 	return strings.Join(fields, ", ") + more
 }
 
-var writing sync.Mutex
+// Turn lets objects that are too large be written one at a time. It has room for one.
+type Turn chan struct{}
 
-// OneAtATime returns when no other object that is too large is being written, and what is to be called afterwards. The API server answers a
+// Take returns when no other object that is too large is being written, and what is to be called afterwards. The API server answers a
 // write with the whole object, which takes many times its size while it is decoded. For any other object there is no wait.
-func OneAtATime(object metav1.Object) (done func()) {
+func (t Turn) Take(object metav1.Object) (leave func()) {
 	if Problem(object) == "" {
 		return func() {}
 	}
-	writing.Lock()
-	return writing.Unlock
+	t <- struct{}{}
+	return func() { <-t }
 }
 
 // meter measures a part of an object.

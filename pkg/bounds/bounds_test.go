@@ -150,12 +150,13 @@ func TestFieldsThatTheAPIServerDroppedAreNamed(t *testing.T) {
 // Objects that are too large are written one at a time, and others do not wait for them.
 func TestObjectsThatAreTooLargeAreWrittenOneAtATime(t *testing.T) {
 	large := bounds.Reduce(server(func(s *v1beta1.MCPServer) { s.Labels = labels(1025) }), bounds.DefaultSize)
-	first := bounds.OneAtATime(large)
-	bounds.OneAtATime(server(func(*v1beta1.MCPServer) {}))()
+	turn := make(bounds.Turn, 1)
+	first := turn.Take(large)
+	turn.Take(server(func(*v1beta1.MCPServer) {}))()
 	second := make(chan struct{})
 	go func() {
 		defer close(second)
-		bounds.OneAtATime(large)()
+		turn.Take(large)()
 	}()
 	select {
 	case <-second:

@@ -21,7 +21,6 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/generated/clientset/versioned"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/bounds"
 	"github.com/freehold-dev/freehold/pkg/configs"
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
@@ -309,7 +308,7 @@ func (p *pass) finish(ctx context.Context) error {
 // apply brings the object in line with one intent, and reports whether it is.
 func (p *pass) apply(ctx context.Context, w apply.Writer, req apply.Request) (done bool) {
 	req.Object, req.Live, req.Inherit = p.ref, p.live, p.inheritance()
-	defer bounds.OneAtATime(p.live)()
+	defer p.Caches.Large.Take(p.live)()
 	out := p.Applier.Sync(ctx, w, req)
 	if out.Wrote() {
 		p.live = out.Live

@@ -15,7 +15,6 @@ import (
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/apply"
-	"github.com/freehold-dev/freehold/pkg/bounds"
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/priorityqueue"
@@ -67,7 +66,7 @@ func (x *executor) write(manager string, req apply.Request) apply.Outcome {
 		return apply.Outcome{Writer: manager, Object: ref, Action: apply.ActionNone, Live: live}
 	}
 	if ref.Kind == managers.MCPServer {
-		defer bounds.OneAtATime(p.Server)()
+		defer x.caches.Large.Take(p.Server)()
 	}
 	if manager == managers.Status {
 		req.Excluded = excludedFrom(x.ctx, &p.takeover, x.statusWriter(), req)

@@ -28,6 +28,7 @@ import (
 	"github.com/freehold-dev/freehold/generated/clientset/versioned"
 	toolhiveinformers "github.com/freehold-dev/freehold/generated/informers/externalversions"
 	"github.com/freehold-dev/freehold/pkg/apply"
+	"github.com/freehold-dev/freehold/pkg/bounds"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/render"
@@ -38,6 +39,8 @@ type Caches struct {
 	// ByNamespace has one scope for each watched namespace, or just that of metav1.NamespaceAll.
 	ByNamespace map[string]*Scope
 	Reducer     *Reducer
+	// Large is for writes of objects that are too large.
+	Large bounds.Turn
 	// selects reports whether an MCPServer is this operator's to work for.
 	selects func(server *v1beta1.MCPServer) bool
 }
@@ -89,7 +92,7 @@ func NewCaches(
 	if len(namespaces) == 0 {
 		namespaces = []string{metav1.NamespaceAll}
 	}
-	c := &Caches{ByNamespace: map[string]*Scope{}, Reducer: reduce, selects: selects}
+	c := &Caches{ByNamespace: map[string]*Scope{}, Reducer: reduce, Large: make(bounds.Turn, 1), selects: selects}
 	for _, namespace := range namespaces {
 		s := &Scope{Namespace: namespace, Clock: now, largest: reduce.Largest, ChildStores: map[childKey]*Store{}, ConfigStores: map[string]*Store{}}
 		if err := s.addInformers(core, servers, resync, reduce, selects); err != nil {
