@@ -100,8 +100,25 @@ func TestAPolicyThatAnotherClientReplacesIsReadUnderAnotherName(t *testing.T) {
 	})
 }
 
-// Who knows the next policy cannot have another one read by making its ConfigMap beforehand. Nobody wants that yet, so it goes like any child
-// that is not wanted.
+// However many names of a policy a client has taken, one after the other, the next pod reads the policy.
+func TestAClientThatTakesNamesForHoursKeepsNone(t *testing.T) {
+	operate(t, []runtime.Object{guarded("web", permitAll)}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		o.rollOut("web")
+		policy := o.read("web")
+		for round := range 12 {
+			o.squat(o.policyInTemplate("web"), "theirs-"+string(rune('a'+round)))
+			<-time.After(11 * time.Minute)
+			o.rollOut("web")
+			if got := o.read("web"); got != policy {
+				t.Fatalf("after %d names were taken the next pod reads %s", round+1, got)
+			}
+		}
+	})
+}
+
+// A client that knows the next policy cannot have another one read by making its ConfigMap beforehand. The ConfigMap stays, with Freehold's marks
+// as well, and the proxy reads the policy under another name.
 func TestANameThatIsTakenBeforehandIsAvoided(t *testing.T) {
 	operate(t, []runtime.Object{guarded("web", permitAll)}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
@@ -118,6 +135,9 @@ func TestANameThatIsTakenBeforehandIsAvoided(t *testing.T) {
 		o.rest()
 		if got := o.read("web"); !strings.Contains(got, text) {
 			t.Errorf("the proxy reads %s", got)
+		}
+		if !exists[*corev1.ConfigMap](o.apiServer, theirs.Name) || o.policyInTemplate("web") == theirs.Name {
+			t.Errorf("theirs is there: %t, and the proxy names %s", exists[*corev1.ConfigMap](o.apiServer, theirs.Name), o.policyInTemplate("web"))
 		}
 	})
 }

@@ -19,7 +19,7 @@ import (
 )
 
 func prune(p *pass, do *executor) {
-	in := pruning{p.Snapshot, p.result, p.references, p.unwritten, slices.Concat(p.forged, p.confirmed), p.takeover.intruded, p.state.configMaps}
+	in := pruning{p.Snapshot, p.result, p.references, p.unwritten, slices.Concat(p.forged, p.confirmed), p.takeover.intruded}
 	unused, gone := in.decide()
 	for _, ref := range unused {
 		do.delete(ref, p.Object(ref))
@@ -43,8 +43,6 @@ type pruning struct {
 	forged []apply.ObjectRef
 	// intruded reports that ToolHive's operator writes to a child that was taken over.
 	intruded bool
-	// known are the ConfigMaps that are wanted, or in the way of one.
-	known []apply.ObjectRef
 }
 
 // decide returns the children to delete that the MCPServer had under an earlier spec, or as ToolHive's: those that no pod uses
@@ -57,7 +55,7 @@ func (in *pruning) decide() (doomed, gone []apply.ObjectRef) {
 		switch {
 		case live == nil:
 			gone = append(gone, ref)
-		case !in.IsOwned(ref, live), in.Children[ref].Spoilt && slices.Contains(in.known, ref), in.inUse(ref): // What is in the way stays.
+		case !in.IsOwned(ref, live), in.Children[ref].Spoilt, in.inUse(ref): // What another client made stays, with our marks as well.
 		case isAhead(in.Snapshot, in.references, live) && !slices.Contains(in.forged, ref):
 			// An operator that knows a later generation has made this child: the templates of that operator name it, or will.
 		case ref.Kind == managers.ConfigMap && len(in.result.Held) > 0:

@@ -57,7 +57,10 @@ func Aside(in Input, opts Options, inTemplate []string, existing func(name strin
 			case found:
 				in.salts[intent.Child] = salt
 			case live != nil && !live.Usable:
-				in.salts[intent.Child] = string(live.UID)
+				if in.salts[intent.Child] != "" || salt == "" {
+					salt = string(live.UID)
+				}
+				in.salts[intent.Child] = salt
 			case live == nil && in.salts[intent.Child] != "":
 				fresh = append(fresh, intent.Name)
 			}
@@ -70,17 +73,21 @@ func Aside(in Input, opts Options, inTemplate []string, existing func(name strin
 }
 
 // saltInTemplate returns the salt of the ConfigMap that the proxy's template names and that has the document of an intent, if there is one.
+// Otherwise the salt is the UID of the object of another client that the template names: those that were avoided before may be many.
 func saltInTemplate(
 	intent Intent, server string, data map[string]string, inTemplate []string, existing func(name string) *Existing,
 ) (salt string, found bool) {
-	at := slices.IndexFunc(inTemplate, func(name string) bool {
-		named := existing(name)
-		return named != nil && named.Usable && intent.Child.ContentName(server, salted(data, named.Salt)) == name
-	})
-	if at < 0 {
-		return "", false
+	for _, name := range inTemplate {
+		of, _ := intent.Child.Server(name)
+		switch named := existing(name); {
+		case named == nil || of != server:
+		case !named.Usable:
+			salt = string(named.UID)
+		case intent.Child.ContentName(server, salted(data, named.Salt)) == name:
+			return named.Salt, true
+		}
 	}
-	return existing(inTemplate[at]).Salt, true
+	return salt, false
 }
 
 // salted returns the data of a ConfigMap with a salt; an empty one is none.
