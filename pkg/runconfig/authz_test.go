@@ -136,7 +136,7 @@ func TestWhatIsSaidWithoutContentHasNone(t *testing.T) {
 		}
 	}
 	if len(found) < 20 {
-		t.Errorf("only %d are told apart: %q", len(found), found)
+		t.Errorf("only %d are told apart: %v", len(found), found)
 	}
 }
 
