@@ -235,3 +235,31 @@ func TestBesideToolHiveGuardsMCPServers(t *testing.T) {
 		t.Errorf("the patched binding is for %v", got)
 	}
 }
+
+// TestProxiesAreGuardedWithAllThatMakesThem holds the policy about proxies to the kinds that lead from the operator to a pod. It refuses,
+// also what it cannot judge, and the patches of the other policies name another operator and other namespaces in it too.
+func TestProxiesAreGuardedWithAllThatMakesThem(t *testing.T) {
+	const name = "freehold-proxies"
+	plain, elsewhere := decodePolicies(t, string(policy.Proxies)), renderedPolicies(t, "policy-proxies")
+	want := map[schema.GroupResource]bool{
+		{Group: "apps", Resource: "deployments"}: true, {Group: "apps", Resource: "replicasets"}: true,
+		{Group: "apps", Resource: "replicasets/scale"}: true, {Resource: "pods"}: true,
+	}
+	if diff := cmp.Diff(want, resourcesOf(plain.policies[name])); diff != "" {
+		t.Errorf("resources (-want +got):\n%s", diff)
+	}
+	account := one(t, installed(t).serviceAccounts)
+	for operator, of := range map[string]policies{account.Namespace + ":" + account.Name: plain, "platform:mcp-operator": elsewhere} {
+		guard, binding := of.policies[name], of.bindings[name]
+		if first := guard.Spec.Variables[0]; first.Name != "operator" || first.Expression != "'system:serviceaccount:"+operator+"'" {
+			t.Errorf("the first variable is %+v", first)
+		}
+		if *guard.Spec.FailurePolicy != admissionregistrationv1.Fail || binding.Spec.PolicyName != name ||
+			!slices.Equal(binding.Spec.ValidationActions, []admissionregistrationv1.ValidationAction{admissionregistrationv1.Deny}) {
+			t.Errorf("failurePolicy is %s, and the binding is %+v", *guard.Spec.FailurePolicy, binding.Spec)
+		}
+	}
+	if got := elsewhere.bindings[name].Spec.MatchResources.NamespaceSelector.MatchLabels; len(got) != 1 {
+		t.Errorf("the patched binding is for %v", got)
+	}
+}

@@ -15,3 +15,8 @@ var Manifests embed.FS
 //
 //go:embed beside-toolhive/toolhive-operator.yaml
 var BesideToolHive []byte
+
+// Proxies has the policy, and its binding, that lets the operator alone decide what the pods of proxies run.
+//
+//go:embed proxies/proxies.yaml
+var Proxies []byte

@@ -86,19 +86,21 @@ func TestReferences(t *testing.T) {
 	r.AwaitSettled(t, web)
 }
 
-// TestPolicies installs the policies and removes them. That for both operators is alone.
+// TestPolicies installs the policies and removes them. That for both operators is alone, and so is that about proxies.
 func TestPolicies(t *testing.T) {
 	r := newReader(t)
 	for _, command := range Of(t) {
 		want := 3
-		if strings.Contains(command.Text, "beside-toolhive") {
+		if strings.Contains(command.Text, "beside-toolhive") || strings.Contains(command.Text, "proxies") {
 			want = 1
 		}
 		if out := r.types(t, command); strings.Count(out, "validatingadmissionpolicy.") != want {
 			t.Errorf("%v says\n%s", command, out)
 		}
 	}
-	r.kubectl.Run(t, "delete", "-k", "../../deploy/policy/beside-toolhive")
+	for _, alone := range []string{"beside-toolhive", "proxies"} {
+		r.kubectl.Run(t, "delete", "-k", "../../deploy/policy/"+alone)
+	}
 }
 
 // TestMonitoring types what is to be looked at after an alert, while there is something to be seen: an MCPServer with a
