@@ -43,3 +43,8 @@ var ClusterRole []byte
 //
 //go:embed operator/core/leader-election.yaml
 var LeaderElection []byte
+
+// BackendNetworkPolicy is the NetworkPolicy of options/backend-network-policy, by which proxies alone reach the backends.
+//
+//go:embed options/backend-network-policy/networkpolicy.yaml
+var BackendNetworkPolicy []byte
