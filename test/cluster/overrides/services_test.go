@@ -6,6 +6,7 @@ package overrides
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -68,15 +69,43 @@ func TestAnotherWorkloadOfTheNameGetsNoRequests(t *testing.T) {
 	}
 }
 
+// TestAPodWithTheLabelsOfAServiceGetsItsRequests runs pods of a neighbour that have all labels of a proxy, and all by which the Services of a
+// backend select. The Services lead to them too: that is what an administrator has to know who lets others create pods beside MCPServers.
+func TestAPodWithTheLabelsOfAServiceGetsItsRequests(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, env)
+	s.Operate(t)
+	const name = "web"
+	server := s.Create(t, harness.HTTPServer(name))
+	s.AwaitSettled(t, name)
+	for pod, labels := range map[string]map[string]string{"like-a-proxy": render.ProxySelector(name), "like-a-backend": render.BackendLabels(server)} {
+		_, err := s.Core.CoreV1().Pods(s.Name).Create(t.Context(), &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: pod, Labels: labels},
+			Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "main", Image: harness.OtherImage}}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for service, neighbour := range map[string]string{"mcp-web-proxy": "like-a-proxy", "mcp-web": "like-a-backend", "mcp-web-headless": "like-a-backend"} {
+		harness.Eventually(t, service+" leads to the neighbour and to its own pod", func(ctx context.Context) error {
+			if pods := s.behind(ctx, t, service); !slices.Contains(pods, neighbour) || len(pods) != 2 {
+				return fmt.Errorf("behind it are %v", pods)
+			}
+			return nil
+		})
+	}
+}
+
 // behind returns the names of the ready pods that a Service leads to.
 func (s *stage) behind(ctx context.Context, t *testing.T, service string) (pods []string) {
 	t.Helper()
-	slices, err := s.Core.DiscoveryV1().EndpointSlices(s.Name).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service})
+	list, err := s.Core.DiscoveryV1().EndpointSlices(s.Name).List(ctx, metav1.ListOptions{LabelSelector: discoveryv1.LabelServiceName + "=" + service})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range slices.Items {
-		for _, endpoint := range slices.Items[i].Endpoints {
+	for i := range list.Items {
+		for _, endpoint := range list.Items[i].Endpoints {
 			if endpoint.TargetRef != nil && endpoint.Conditions.Ready != nil && *endpoint.Conditions.Ready {
 				pods = append(pods, endpoint.TargetRef.Name)
 			}
