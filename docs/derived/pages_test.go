@@ -91,3 +91,71 @@ func TestLinksLeadSomewhere(t *testing.T) {
 		t.Errorf("only %d links are found", followed)
 	}
 }
+
+var (
+	namedTest = regexp.MustCompile("`(Test[A-Z][A-Za-z0-9]*)`")
+	defined   = regexp.MustCompile(`(?m)^func (Test[A-Z][A-Za-z0-9]*)\(t \*testing\.T\) {$`)
+	row       = regexp.MustCompile(`(?m)^\| ([^|]+) \| ([^|]+) \|$`)
+)
+
+// TestNamedTestsExist looks for each test that a page names as the proof of something.
+func TestNamedTestsExist(t *testing.T) {
+	const root = "../.."
+	exists := map[string]bool{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && (entry.Name() == ".git" || entry.Name() == "testdata") {
+			return fs.SkipDir
+		}
+		if !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for _, found := range defined.FindAllStringSubmatch(string(text), -1) {
+			exists[found[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob("../*.md")
+	if err != nil || len(pages) < 2 {
+		t.Fatalf("%d pages: %v", len(pages), err)
+	}
+	names := 0
+	for _, page := range append(pages, root+"/README.md", root+"/test/README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range namedTest.FindAllStringSubmatch(string(text), -1) {
+			if names++; !exists[found[1]] {
+				t.Errorf("%s names %s, which does not exist", page, found[1])
+			}
+		}
+	}
+	if names < 50 {
+		t.Errorf("only %d names are found", names)
+	}
+}
+
+// TestEachClaimOfTheThreatModelHasATest reads the table of claims of docs/security.md. TestNamedTestsExist looks for the tests.
+func TestEachClaimOfTheThreatModelHasATest(t *testing.T) {
+	text, err := os.ReadFile("../security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(text), "\n## How this is tested\n")
+	rows := row.FindAllStringSubmatch(section, -1)
+	if !found || len(rows) < 10 {
+		t.Fatalf("the table has %d rows", len(rows))
+	}
+	for _, columns := range rows {
+		if claim := columns[1]; claim != "Claim" && !namedTest.MatchString(columns[2]) {
+			t.Errorf("%q has no test", claim)
+		}
+	}
+}
