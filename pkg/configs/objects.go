@@ -49,7 +49,7 @@ func (c *Configuration) Known() error {
 		return fmt.Errorf("it is too large: %s; make it smaller (--max-object-size sets the bytes)", c.problem)
 	}
 	if c.dropped != "" {
-		return fmt.Errorf("the API server dropped %s from what kubectl apply sent, as the CustomResourceDefinition in this cluster does not have it; "+
+		return fmt.Errorf("the API server dropped %s from the manifest that was applied, as the CustomResourceDefinition in this cluster does not have it; "+
 			"write the manifest for that CustomResourceDefinition and apply it with --validate=strict, or, where the object is right as it is, "+
 			"remove its annotation %s", c.dropped, corev1.LastAppliedConfigAnnotation)
 	}

@@ -319,7 +319,7 @@ func TestDroppedFieldsFailClosed(t *testing.T) {
 	server := newServer()
 	server.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: `{"spec":{"oidcConfigref":{"name":"idp"}}}`}
 	checkProblems(t, Input{Server: server}.Bounded(Options{}), v1beta1.ConditionSpecValid, "DroppedField", []string{
-		`The API server dropped "spec.oidcConfigref" from what kubectl apply sent, as the CRD in this cluster does not have it. ` +
+		`The API server dropped "spec.oidcConfigref" from the manifest that was applied, as the CRD in this cluster does not have it. ` +
 			"The MCP server could run with less protection than its spec requires, so Freehold writes no object. " +
 			"Upgrade Freehold to a version that supports the CRD in this cluster, or write the manifest for that CRD and apply it with --validate=strict. " +
 			"Where the object is right as it is, remove its annotation kubectl.kubernetes.io/last-applied-configuration.",

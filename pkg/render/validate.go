@@ -61,7 +61,7 @@ func (r *renderer) validateRead() {
 		r.invalidSpec(v1beta1.ReasonUnknownField, "This version of Freehold does not know %s. %s%s", names, next, what)
 	}
 	if lost := bounds.Dropped(r.server); lost != "" {
-		r.invalidSpec(v1beta1.ReasonDroppedField, "The API server dropped %s from what kubectl apply sent, as the CRD in this cluster does not have it. %s"+
+		r.invalidSpec(v1beta1.ReasonDroppedField, "The API server dropped %s from the manifest that was applied, as the CRD in this cluster does not have it. %s"+
 			"write the manifest for that CRD and apply it with --validate=strict. Where the object is right as it is, remove its annotation %s.",
 			lost, next, corev1.LastAppliedConfigAnnotation)
 	}
