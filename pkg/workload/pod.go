@@ -48,9 +48,10 @@ type Pod struct {
 // Role is one of the two workloads of an MCPServer.
 type Role string
 
-// The roles of pods. Any user may give a pod these labels.
+// The roles of pods. Any user may give a pod their labels.
 const (
-	RoleProxy, RoleBackend Role = "proxy", "backend"
+	RoleProxy   Role = "proxy"
+	RoleBackend Role = "backend"
 )
 
 // RoleOf returns the workload whose Services select the labels of a pod, empty for none, and the MCPServer that the labels name.
