@@ -3,8 +3,15 @@
 
 package health
 
-// breakagesOfServices are those about pods and Services of others.
+// breakagesOfServices are those about pods and Services of others, and about fields that are not stored.
 var breakagesOfServices = map[string]breakage{
+	"an MCPServer of which a field was dropped": {
+		func(w *world) {
+			w.set("MCPServer", "web", `{"spec":{"image":"i","oidcConfigref":{"name":"idp"}}}`, "metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")
+		}, "crds",
+		[]string{"Error DroppedFields customresourcedefinition.apiextensions.k8s.io/" + definitionOfServers},
+		`Freehold refuses these objects: shop/web ("spec.oidcConfigref")`, "docs/upgrade.md",
+	},
 	"a pod of others gets requests": {
 		func(w *world) {
 			w.at("MCPServer", "web", func(c content) {

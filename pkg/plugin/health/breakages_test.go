@@ -103,13 +103,6 @@ var breakagesOfOne = map[string]breakage{
 		[]string{"Warning StoredVersion customresourcedefinition.apiextensions.k8s.io/" + definitionOfServers},
 		"v2", "",
 	},
-	"an MCPServer of which a field was dropped": {
-		func(w *world) {
-			w.set("MCPServer", "web", `{"spec":{"image":"i","oidcConfigref":{"name":"idp"}}}`, "metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration")
-		}, "crds",
-		[]string{"Error DroppedFields customresourcedefinition.apiextensions.k8s.io/" + definitionOfServers},
-		`Freehold refuses these objects: shop/web ("spec.oidcConfigref")`, "docs/upgrade.md",
-	},
 	"an MCPServer with an owner in a version that is gone": {
 		func(w *world) {
 			w.at("MCPServer", "web", func(c content) {
