@@ -146,21 +146,12 @@ func TestDoctor(t *testing.T) {
 		"the operator is scaled to 0": {
 			in("scale", "deployment/freehold", "--replicas=0"), p.install, "operator", "ScaledToZero", cmd.ExitFound, cmd.ExitFound,
 		},
-		"no operator":              {in("delete", "deployment/freehold"), p.install, "operator", "NoOperator", cmd.ExitFound, cmd.ExitFound},
-		"nobody leads":             {in("patch", "lease/freehold", "--type=merge", "-p", `{"spec":{"holderIdentity":""}}`), p.leadAnew, "leader", "NoLeader", cmd.ExitFound, cmd.ExitFound},
-		"the Lease is not renewed": {in("patch", "lease/freehold", "--type=merge", "-p", `{"spec":{"renewTime":"2026-01-01T00:00:00.000000Z"}}`), p.leadAnew, "leader", "StaleLease", cmd.ExitFound, cmd.ExitFound},
-		"a definition is missing":  {kubectl("delete", issuers), p.define, "crds", "NotInstalled", cmd.ExitDone, cmd.ExitDone},
-		"a definition is older":    {p.withoutField, p.define, "crds", "FieldsMissing", cmd.ExitDone, cmd.ExitDone},
-		"a version has left":       {p.withoutAlpha, p.recordAnew, "crds", "RecordedVersion", cmd.ExitFound, cmd.ExitFound},
-		"a field was dropped": {
-			func(t *testing.T) {
-				p.kubectl.Do(t, harness.Call{
-					Args: []string{"apply", "--validate=ignore", "-f", "-"},
-					Input: `{"apiVersion": "toolhive.stacklok.dev/v1beta1", "kind": "MCPServer", "metadata": {"name": "open"},
-						"spec": {"image": "example.com/mcp:1", "oidcConfig": {"type": "inline"}}}`,
-				})
-			}, kubectl("delete", "mcpserver/open"), "crds", "DroppedFields", cmd.ExitFound, cmd.ExitDone,
-		},
+		"no operator":                {in("delete", "deployment/freehold"), p.install, "operator", "NoOperator", cmd.ExitFound, cmd.ExitFound},
+		"nobody leads":               {in("patch", "lease/freehold", "--type=merge", "-p", `{"spec":{"holderIdentity":""}}`), p.leadAnew, "leader", "NoLeader", cmd.ExitFound, cmd.ExitFound},
+		"the Lease is not renewed":   {in("patch", "lease/freehold", "--type=merge", "-p", `{"spec":{"renewTime":"2026-01-01T00:00:00.000000Z"}}`), p.leadAnew, "leader", "StaleLease", cmd.ExitFound, cmd.ExitFound},
+		"a definition is missing":    {kubectl("delete", issuers), p.define, "crds", "NotInstalled", cmd.ExitDone, cmd.ExitDone},
+		"a definition is older":      {p.withoutField, p.define, "crds", "FieldsMissing", cmd.ExitDone, cmd.ExitDone},
+		"a version has left":         {p.withoutAlpha, p.recordAnew, "crds", "RecordedVersion", cmd.ExitFound, cmd.ExitFound},
 		"the operator has no rights": {kubectl("delete", "clusterrolebinding/freehold"), p.install, "rights", "RightMissing", cmd.ExitFound, cmd.ExitDone},
 		"a policy has no binding":    {p.withoutBinding, kubectl("delete", "-k", filepath.Join("..", "..", "deploy", "policy"), "--ignore-not-found"), "policies", "NoBinding", cmd.ExitDone, cmd.ExitDone},
 		"ToolHive's operator runs":   {in("create", "deployment", "thv", "--image=ghcr.io/stacklok/toolhive/operator:v0.44.0"), in("delete", "deployment/thv"), "operators", "ToolHiveRuns", cmd.ExitFound, cmd.ExitDone},
