@@ -49,12 +49,11 @@ func (e *examination) services(c *Check) error {
 func (e *examination) leading(c *Check, namespace string, servers []string, services []metav1.Object, toProxies *int) error {
 	pods, err := e.Client.All(corev1.SchemeGroupVersion.WithResource("pods"), namespace)
 	for _, service := range services {
-		selector, _, _ := unstructured.NestedStringMap(service.(*unstructured.Unstructured).Object, "spec", "selector")
-		leads := map[workload.Role]string{}
+		selected, _, _ := unstructured.NestedStringMap(service.(*unstructured.Unstructured).Object, "spec", "selector")
+		selector, owners, leads := labels.SelectorFromSet(selected), inventory.Servers(managers.ServiceKind, service.GetName()), map[workload.Role]string{}
 		for _, pod := range pods {
 			role, name := workload.RoleOf(pod.GetLabels())
-			if role != "" && slices.Contains(servers, name) && !slices.Contains(inventory.Servers(managers.ServiceKind, service.GetName()), name) &&
-				len(selector) > 0 && labels.SelectorFromSet(selector).Matches(labels.Set(pod.GetLabels())) {
+			if role != "" && len(selected) > 0 && slices.Contains(servers, name) && !slices.Contains(owners, name) && selector.Matches(labels.Set(pod.GetLabels())) {
 				leads[role] = name
 			}
 		}
