@@ -315,11 +315,7 @@ func (o *explainOptions) references(object apply.ObjectRef, path string) ([]expl
 	if err != nil {
 		return nil, err
 	}
-	settings, err := o.settingsFor(server)
-	if err != nil {
-		return nil, err
-	}
-	in, children, err := o.client.Look(server, settings.Options)
+	in, children, err := o.lookAt(server)
 	if err != nil {
 		return nil, err
 	}

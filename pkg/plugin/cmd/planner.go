@@ -47,14 +47,19 @@ func (s *planner) connect() (err error) {
 	return err
 }
 
+// lookAt reads what the intents of an MCPServer are computed from, with the settings of its operator, and its children.
+func (s *planner) lookAt(server *v1beta1.MCPServer) (desired.Input, *cluster.Children, error) {
+	settings, err := s.settingsFor(server)
+	if err != nil {
+		return desired.Input{}, nil, err
+	}
+	return s.client.Look(server, settings.Options)
+}
+
 // planFor computes the operator's intents for an MCPServer. The error is a *render.InvalidError when the MCPServer
 // cannot be rendered.
 func (s *planner) planFor(server *v1beta1.MCPServer) (*desired.Plan, *cluster.Children, error) {
-	settings, err := s.settingsFor(server)
-	if err != nil {
-		return nil, nil, err
-	}
-	in, children, err := s.client.Look(server, settings.Options)
+	in, children, err := s.lookAt(server)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -136,11 +136,7 @@ func (o *takeoverOptions) look(server *v1beta1.MCPServer) (*printers.ServerTakeo
 	block := func(object, reason, message string) {
 		found.Blockers = append(found.Blockers, printers.Blocker{Object: object, Reason: reason, Message: message})
 	}
-	settings, err := o.settingsFor(server)
-	if err != nil {
-		return nil, err
-	}
-	in, children, err := o.client.Look(server, settings.Options)
+	in, children, err := o.lookAt(server)
 	if err != nil {
 		return nil, err
 	}
