@@ -76,6 +76,7 @@ var typed = []entry{
 	{file: "docs/upgrade.md", section: "Upgrade", test: "upgrade.TestUpgrade"},
 	{file: "docs/upgrade.md", section: "Roll back", test: "upgrade.TestUpgrade"},
 	{file: "docs/upgrade.md", section: "Storage versions", test: "upgrade.TestStorageVersions"},
+	{file: "docs/upgrade.md", section: "Fields that a CRD does not have", test: "plugin.TestDoctor"},
 }
 
 func (e *entry) isAbout(c Command) bool {

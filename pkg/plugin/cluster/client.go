@@ -27,7 +27,8 @@ import (
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
-// Client talks to one cluster as one user.
+// Client talks to one cluster as one user. Commands work on one MCPServer after the other: Children and writes must not run at the same
+// time.
 type Client struct {
 	// Caller makes commands about the cluster.
 	Caller
@@ -37,7 +38,7 @@ type Client struct {
 	// TryAs is the user that dry runs of the operator's writes impersonate; empty for the user who runs the plugin.
 	TryAs string
 
-	// configMaps are the answers about the ConfigMaps of namespaces, see configMapNames.
+	// configMaps are the answers about the ConfigMaps of namespaces, see configMapNames. Children and writes use it without a lock.
 	configMaps map[string]answer
 }
 

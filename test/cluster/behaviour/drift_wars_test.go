@@ -12,10 +12,12 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
+	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -143,7 +145,11 @@ func TestAReplicatorIsNotFoughtAtFullSpeed(t *testing.T) {
 	t.Parallel()
 	ns := settledServer(t)
 	stray := ns.MustObject(t, harness.RunConfig, "web").DeepCopy()
-	stray.SetName("web-runconfig-0123456789abcdef")
+	data := map[string]string{"runconfig.json": "{}"} // one that no pod has read
+	stray.SetName(inventory.RunConfig.ContentName("web", data))
+	if err := unstructured.SetNestedStringMap(stray.Object, data, "data"); err != nil {
+		t.Fatal(err)
+	}
 	stray.SetUID("")
 	stray.SetResourceVersion("")
 	stray.SetManagedFields(nil)

@@ -63,9 +63,9 @@ func TestASlowNamespaceHoldsUpNobodyElse(t *testing.T) {
 			during := calm.editsWritten(t, "slow", edits)
 			t.Logf("an edit elsewhere was written after: in calm %v (median), %v (longest); under the webhook %v, %v; a new MCPServer was Ready after %v",
 				before[edits/2], before[edits-1], during[edits/2], during[edits-1], ready)
-			// The machine may be busy with other suites.
-			if limit := max(2*before[edits-1], time.Second); during[edits-1] > limit {
-				t.Errorf("an edit waited for %v, in calm at most %v", during[edits-1], before[edits-1])
+			// The machine may be busy with other suites, but none waits for what the webhook takes.
+			if usual, longest := during[edits/2], during[edits-1]; usual > max(2*before[edits/2], time.Second) || longest > takes/2 {
+				t.Errorf("an edit waited for %v, at most %v; in calm for %v, at most %v", usual, longest, before[edits/2], before[edits-1])
 			}
 		})
 	}
