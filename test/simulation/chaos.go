@@ -45,17 +45,23 @@ const (
 	FaultRemover Fault = "remover"
 	// FaultRival starts an operator with other settings while one is at work, and kills it some steps later.
 	FaultRival Fault = "rival"
+	// FaultSquatter starts a client that takes the names of Freehold's children, for some minutes.
+	FaultSquatter Fault = "squatter"
+	// FaultSlow has a webhook answer late about what operators write, all of it or what is of one kind, for some minutes.
+	FaultSlow Fault = "slow"
 	// FaultClock lets time pass while there is something to do.
 	FaultClock Fault = "clock"
 )
 
 // Faults are those after which pods have been replaced no more often than without.
 func Faults() []Fault {
-	return []Fault{FaultKill, FaultTwin, FaultCut, FaultExpire, FaultBookmark, FaultCompact, FaultDelay, FaultRefuse, FaultLose, FaultClock}
+	return []Fault{FaultKill, FaultTwin, FaultCut, FaultExpire, FaultBookmark, FaultCompact, FaultDelay, FaultRefuse, FaultLose, FaultSlow, FaultClock}
 }
 
 // AllFaults are all of them.
-func AllFaults() []Fault { return append(Faults(), FaultPolicy, FaultRemover, FaultRival) }
+func AllFaults() []Fault {
+	return append(Faults(), FaultPolicy, FaultRemover, FaultRival, FaultSquatter)
+}
 
 // chaos is what goes wrong in a history.
 type chaos struct {
@@ -150,6 +156,19 @@ func (s *Simulation) fault(kind Fault, all []choice) {
 		}
 		s.Remove(removals[s.random.IntN(len(removals))], time.Duration(1+s.random.IntN(20))*time.Minute)
 		what = s.remover.name
+	case FaultSquatter:
+		if s.squatter != nil {
+			return
+		}
+		squat := squats[s.random.IntN(len(squats))]
+		squat.leaves = squat.leaves && s.random.IntN(2) == 0
+		s.Squat(squat, time.Duration(1+s.random.IntN(30))*time.Minute)
+	case FaultSlow:
+		if s.webhook != nil {
+			return
+		}
+		kinds := []string{"", "MCPServer", "ConfigMap", "Service", "StatefulSet", "Deployment"}
+		s.Slow("", kinds[s.random.IntN(len(kinds))], paces[s.random.IntN(len(paces))], time.Duration(1+s.random.IntN(10))*time.Minute)
 	case FaultRival:
 		if len(alive) > 1 {
 			return

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -49,6 +50,9 @@ type oracle struct {
 	// deleted are the children that operators have deleted, by kind and name, and last has the write that has changed each object last.
 	deleted map[string]deleted
 	last    map[types.UID]*apiserver.Request
+	// salted are the names of ConfigMaps whose document is under another name than its own, and tooLarge the versions of MCPServers that are.
+	salted   map[string]bool
+	tooLarge map[version]bool
 	// violations are what was promised and not kept.
 	violations []string
 }
@@ -65,6 +69,7 @@ func newOracle(s *Simulation) *oracle {
 func (o *oracle) forget() {
 	o.rolls, o.generations, o.stdio, o.taken = map[string]int{}, map[types.UID]int64{}, map[string]bool{}, map[string]bool{}
 	o.wanted, o.tempo = wanted{map[author]fields{}, map[types.UID]types.UID{}}, tempo{}
+	o.salted, o.tooLarge = map[string]bool{}, map[version]bool{}
 	o.deleted, o.last, o.unanswered = map[string]deleted{}, map[types.UID]*apiserver.Request{}, map[*apiserver.Request]string{}
 }
 
@@ -85,6 +90,8 @@ func (o *oracle) committed(r *apiserver.Request, event watch.EventType, obj, old
 	o.count(r, event, obj, old)
 	o.keep(event, obj)
 	o.last[access(obj).GetUID()] = r
+	o.checkAside(r, event, obj, old)
+	o.checkSize(r, obj)
 	if r.Kind.GroupKind() == managers.MCPServer {
 		o.generations[access(obj).GetUID()] = access(obj).GetGeneration()
 		if isStdio(obj) {
@@ -96,7 +103,7 @@ func (o *oracle) committed(r *apiserver.Request, event watch.EventType, obj, old
 	}
 	if !isOurs(r) {
 		// A child that a user deletes is another one afterwards, and so is what refers to it.
-		if r.Kind.Group == toolhive || event == watch.Deleted && isChild(r.Kind) && r.Client != cleaner && r.Client != collector {
+		if r.Kind.Group == toolhive || event == watch.Deleted && isChild(r.Kind) && !slices.Contains([]string{cleaner, collector, squatter}, r.Client) {
 			o.specs++
 		}
 		return
@@ -143,6 +150,10 @@ func (o *oracle) checkApply(r *apiserver.Request, obj, old runtime.Object) {
 	}
 	if old == nil {
 		return
+	}
+	owner := metav1.GetControllerOf(access(old)) // ToolHive's operator gives some to the StatefulSet.
+	if isChild(r.Kind) && (owner == nil || owner.Kind == managers.MCPServer.Kind) && !o.isAnMCPServers(access(old)) {
+		o.violated(r, "an apply to what is no MCPServer's")
 	}
 	if access(old).GetDeletionTimestamp() != nil && r.Manager != managers.Finalizer && !isStatus(r) && !isConfig(r) {
 		o.violated(r, "an apply to an object that is being deleted")

@@ -90,7 +90,11 @@ func TestTheOracleFindsEachRequestThatMustNotBe(t *testing.T) {
 	}{
 		"an apply": {
 			request: apiserver.Request{Verb: "apply", Manager: managers.Proxy, Body: []byte(swap)},
-			old:     proxyWith(ownedBy("tool", teamLabel)), obj: proxyWith(ownedBy("tool", teamLabel), numbered(2)),
+			old:     proxyWith(ownedBy("tool", teamLabel), madeFrom(2)), obj: proxyWith(ownedBy("tool", teamLabel), madeFrom(2), numbered(2)),
+		},
+		"an apply to an object of others": {
+			request: apiserver.Request{Verb: "apply", Manager: managers.Proxy, Body: []byte(swap)},
+			old:     proxyWith(), obj: proxyWith(numbered(2)), wrong: "an apply to what is no MCPServer's",
 		},
 		"a forced apply": {
 			request: apiserver.Request{Verb: "apply", Manager: managers.Proxy, Body: []byte(swap), Force: true},
@@ -126,7 +130,7 @@ func TestTheOracleFindsEachRequestThatMustNotBe(t *testing.T) {
 		},
 		"a number of pods, with transport stdio": {
 			request: apiserver.Request{Verb: "apply", Manager: managers.Proxy, Body: []byte(swap)},
-			old:     proxyWith(numbered(3), ownedBy("scaler", replicas)), obj: proxyWith(), stdio: true,
+			old:     proxyWith(numbered(3), ownedBy("scaler", replicas), madeFrom(2)), obj: proxyWith(madeFrom(2)), stdio: true,
 		},
 		"no pod, with transport stdio": {
 			request: apiserver.Request{Verb: "apply", Manager: managers.Proxy, Body: []byte(swap)},

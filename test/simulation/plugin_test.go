@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -31,7 +30,8 @@ type pluginRun struct {
 func (s *Simulation) Plugin(again func(), args ...string) *pluginRun {
 	s.t.Helper()
 	run := &pluginRun{code: -1, out: &bytes.Buffer{}}
-	o := &Operator{name: fmt.Sprintf("plugin-%d", len(s.operators)), ended: make(chan error, 1), again: again}
+	o := s.newProcess("plugin")
+	o.again = again
 	run.process = o
 	ctx, stop := context.WithCancel(s.t.Context())
 	o.stop = stop

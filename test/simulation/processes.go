@@ -72,12 +72,22 @@ func (c *call) String() string {
 type Operator struct {
 	*controller.Controller
 
-	name  string
-	stop  context.CancelFunc
-	ended chan error
-	dead  bool
+	name string
+	stop context.CancelFunc
+	// connected ends when the process is killed.
+	connected  context.Context //nolint:containedctx // it is that of a process
+	disconnect context.CancelFunc
+	ended      chan error
+	dead       bool
 	// again starts its successor when it has been killed; nil starts an operator.
 	again func()
+}
+
+// newProcess returns a process that has not started.
+func (s *Simulation) newProcess(of string) *Operator {
+	o := &Operator{name: fmt.Sprintf("%s-%d", of, len(s.operators)), ended: make(chan error, 1)}
+	o.connected, o.disconnect = context.WithCancel(s.t.Context())
+	return o
 }
 
 // Start starts a process of the operator.
@@ -89,7 +99,7 @@ func (s *Simulation) Start() *Operator {
 // StartWith starts a process of the operator with settings.
 func (s *Simulation) StartWith(options render.Options) *Operator {
 	s.t.Helper()
-	o := &Operator{name: fmt.Sprintf("operator-%d", len(s.operators)), ended: make(chan error, 1)}
+	o := s.newProcess("operator")
 	config := s.Server.Connect(o.name, s.between(o), true)
 	// The clients are those of cmd/freehold.
 	config.Wrap(apply.OwnWaits)
@@ -104,7 +114,7 @@ func (s *Simulation) StartWith(options render.Options) *Operator {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	o.Controller, err = controller.New(controller.Config{Core: core, Servers: servers, Options: options, Workers: 1, Observer: metrics.NewOutcomes()})
+	o.Controller, err = controller.New(controller.Config{Core: core, Servers: servers, Options: options, Workers: s.Workers, Observer: metrics.NewOutcomes()})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -137,6 +147,7 @@ func (s *Simulation) Kill(o *Operator) {
 		}
 	}
 	s.mu.Unlock()
+	o.disconnect()
 	o.stop()
 	<-o.ended //nolint:errcheck // it was killed
 }
@@ -160,6 +171,9 @@ const watchTime = "300"
 func (s *Simulation) intercept(o *Operator, r *apiserver.Request, serve func() apiserver.Answer) apiserver.Answer {
 	if r.Verb == "watch" {
 		r.Query.Set("timeoutSeconds", watchTime) // client-go draws a number by chance.
+	}
+	if r.Writes() {
+		defer r.EndWith(o.connected)()
 	}
 	served := serve
 	serve = func() apiserver.Answer {

@@ -95,8 +95,8 @@ func (s *Simulation) removes() (next []choice) {
 		if object.GetDeletionTimestamp() != nil || object.GetLabels()[v1beta1.LabelToolHiveName] == "" && object.GetLabels()[v1beta1.LabelMCPServer] == "" {
 			continue
 		}
-		if remove != nil && !remove(obj.DeepCopyObject()) {
-			continue
+		if remove != nil && !remove(obj.DeepCopyObject()) || s.squatter != nil && s.squatter.made[object.GetUID()] {
+			continue // Two clients that do not wait would be at it for ever.
 		}
 		namespace, name := object.GetNamespace(), object.GetName()
 		next = append(next, choice{name: cleaner + " removes " + s.remover.name + ": " + name, do: func() {

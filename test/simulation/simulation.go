@@ -30,6 +30,8 @@ const (
 	calm = 11 * time.Minute
 	// stepTime is how long each step takes, so that back-offs end while others work.
 	stepTime = 10 * time.Millisecond
+	// patience is for how long nothing is looked for at most while nothing happens. It is shorter than clients wait for an answer.
+	patience = 30 * time.Second
 	// endless is how many steps there may be from one rest to the next before a history counts as one that does not end.
 	endless = 20_000
 )
@@ -54,6 +56,8 @@ type Simulation struct {
 	Namespace string
 	// Endless is how many steps there may be from one rest to the next; endless by default.
 	Endless int
+	// Workers is how many MCPServers an operator that starts works on at a time; 1 by default.
+	Workers int
 
 	t         *testing.T
 	random    *rand.Rand
@@ -66,8 +70,8 @@ type Simulation struct {
 	// meddle, if set, is asked what becomes of a request, before it is carried out; nil for what should. The number is that of
 	// the request among all of operators.
 	meddle func(number int, r *apiserver.Request) *fate
-	// withhold, if set, reports whether something that may happen has to wait.
-	withhold func(next choice) bool
+	// withhold, if set, reports whether something that may happen has to wait, and prefer whether it comes before all else.
+	withhold, prefer func(next choice) bool
 	// telling, if set, is called before a watch delivers an event, and reports whether it may. The number is that of the event among
 	// those of the resource.
 	telling func(number int, w *apiserver.Watch) bool
@@ -83,6 +87,10 @@ type Simulation struct {
 	lifted time.Time
 	// remover is a client that undoes what operators write; nil for none.
 	remover *remover
+	// squatter is a client that takes the names of children, nil for none, and squatted the last one that has ended.
+	squatter, squatted *squatting
+	// webhook is one that answers late; nil for none.
+	webhook *slowWebhook
 	// asked are the requests of operators, and told counts the events, by resource, since users have acted.
 	asked []asked
 	told  map[string]int
@@ -121,11 +129,12 @@ func Run(t *testing.T, seed uint64, history func(s *Simulation)) {
 			t.Fatal(err)
 		}
 		s := &Simulation{
-			Server: server, Namespace: "shop", Endless: endless, t: t, random: rand.New(rand.NewPCG(seed, 0)), workloads: newWorkloads(server, kinds), told: map[string]int{},
+			Server: server, Namespace: "shop", Endless: endless, Workers: 1, t: t, random: rand.New(rand.NewPCG(seed, 0)), workloads: newWorkloads(server, kinds), told: map[string]int{},
 		}
 		s.oracle = newOracle(s)
 		server.Committed = s.oracle.committed
 		server.Admit = s.admit
+		server.Webhook = &apiserver.SlowWebhook{Name: "webhook.example.com", URL: "https://webhook.example.svc:443/", Within: within, Takes: s.asks}
 		addNamespace(t, server, s.Namespace)
 		defer func() {
 			for _, o := range s.operators {
@@ -160,6 +169,8 @@ type choice struct {
 	// call and watch are what the choice is about; nil for something else.
 	call  *call
 	watch *apiserver.Watch
+	// namespace is that of the object of a call or an event.
+	namespace string
 }
 
 // choices returns all that may happen next, in an order that is the same in each run.
@@ -170,13 +181,13 @@ func (s *Simulation) choices() []choice {
 	s.mu.Unlock()
 	var all []choice
 	for _, c := range calls {
-		all = append(all, choice{name: c.String(), selects: c.request.Selects(), do: func() { s.carryOut(c) }, call: c})
+		all = append(all, choice{name: c.String(), selects: c.request.Selects(), do: func() { s.carryOut(c) }, call: c, namespace: c.request.Namespace})
 	}
 	for _, w := range s.Server.Watches() {
 		if event, namespace, name := w.Next(); event != "" {
 			all = append(all, choice{
 				name:    fmt.Sprintf("tells %s: %s %s %s/%s", w.Client, event, w.Kind.Resource, namespace, name),
-				selects: w.Selects, do: func() { s.deliver(w) }, watch: w,
+				selects: w.Selects, do: func() { s.deliver(w) }, watch: w, namespace: namespace,
 			})
 		}
 	}
@@ -191,7 +202,7 @@ func (s *Simulation) choices() []choice {
 			}
 		}})
 	}
-	return append(all, s.removes()...)
+	return slices.Concat(all, s.removes(), s.squatsNext())
 }
 
 // deliver gives the client of a watch its next event.
@@ -266,9 +277,13 @@ func (s *Simulation) note(what string) {
 
 // Step lets one thing happen. It returns false if there is nothing to happen but that time passes.
 func (s *Simulation) Step() bool {
+	s.endWebhook()
 	all := s.mischief(s.choices())
 	if s.withhold != nil {
 		all = slices.DeleteFunc(all, s.withhold)
+	}
+	if s.prefer != nil && slices.ContainsFunc(all, s.prefer) {
+		all = slices.DeleteFunc(all, func(next choice) bool { return !s.prefer(next) })
 	}
 	if len(all) == 0 {
 		return false
@@ -289,14 +304,14 @@ func (s *Simulation) Settle() {
 	for s.checkRetries() {
 		s.settle()
 	}
-	s.report(append(s.oracle.misreported(), s.oracle.unserved()...))
+	s.report(slices.Concat(s.oracle.misreported(), s.oracle.unserved(), s.oracle.misread(), s.oracle.untold(), s.oracle.oversized()))
 }
 
 func (s *Simulation) settle() {
 	s.t.Helper()
 	began := s.Steps
 	for quiet := time.Duration(0); ; {
-		version, processes, policy := s.Server.Version(), len(s.operators), s.policy
+		version, processes, policy, squatter := s.Server.Version(), len(s.operators), s.policy, s.squatter
 		for s.Step() {
 			if s.Steps-began > s.Endless {
 				s.t.Fatalf("no rest after %d steps; the last were:\n%s", s.Endless, strings.Join(s.last(30), "\n"))
@@ -305,8 +320,8 @@ func (s *Simulation) settle() {
 		if s.Server.Version() != version || len(s.operators) != processes {
 			quiet = 0 // A process that has just started has yet to try what is refused.
 		}
-		if s.policy != policy {
-			quiet = 0 // What the policy has changed has yet to be written again.
+		if s.policy != policy || s.squatter != squatter {
+			quiet = 0 // What the policy has changed has yet to be written again, and so has what somebody else's object was in the way of.
 		}
 		if s.chaos != nil && s.chaos.succeeded != nil {
 			s.chaos.until = 0 // The earlier process has nothing to do any more, and ends.
@@ -318,18 +333,23 @@ func (s *Simulation) settle() {
 		if quiet == 0 {
 			s.retries.forget()
 		}
-		if s.remover != nil {
+		if s.remover != nil || s.webhook != nil {
 			quiet = 0
 		}
 		if quiet >= calm {
 			return // What was due within that time has happened, too.
 		}
-		pause := max(time.Second, quiet/4)
+		pause := min(max(time.Second, quiet/4), patience)
 		if s.prompt {
 			pause = time.Second
 		}
 		time.Sleep(pause)
 		quiet += pause
+		if s.squatter != nil && quiet >= restsWithSquatter {
+			s.report(s.oracle.misread())
+			s.oracle.noteUntold()
+			quiet = 0
+		}
 		if s.policy != nil && quiet >= s.policy.rests {
 			s.report(s.oracle.misreported())
 			s.lift()

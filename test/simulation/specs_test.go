@@ -91,7 +91,7 @@ func (s *Simulation) settled(without ...string) history.State {
 		}
 		state[key] = passed.ReplaceAll(numbers.ReplaceAll(object, []byte("${1}${2}0")), nil)
 	}
-	return state
+	return unsalted(s.t, state)
 }
 
 // withoutRides is the StatefulSet without what stays in its template although the spec has changed: the label that Freehold leaves as

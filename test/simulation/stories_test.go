@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -170,6 +171,8 @@ var acts = []act{
 		s.Kill(s.operators[len(s.operators)-1])
 		s.Start()
 	}},
+	{"grow too large", func(s *story) { s.onServer(func(name string) { s.editSpec(name, s.oversized()) }) }},
+	{"shrink", func(s *story) { s.onServer(func(name string) { s.editSpec(name, fields{"args": nil}) }) }},
 }
 
 func pick[T any](random *rand.Rand, from ...T) T { return from[random.IntN(len(from))] }
@@ -314,6 +317,14 @@ func (s *story) spec() fields {
 		some[key] = all[key]
 	}
 	return some
+}
+
+// oversized returns a part of a spec that is too large to be kept.
+func (s *story) oversized() fields {
+	if s.random.IntN(2) == 0 {
+		return fields{"args": []any{strings.Repeat("x", mostText+1)}}
+	}
+	return fields{"args": slices.Repeat([]any{"--flag"}, mostArgs+1)}
 }
 
 // telling is one story.
