@@ -103,7 +103,7 @@ func deny(t *testing.T, ns *harness.Namespace) {
 		if denial, denied := denials[request.Name]; denied {
 			return &denial
 		}
-		time.Sleep(slowness[request.Name])
+		<-time.After(slowness[request.Name])
 		return nil
 	})
 	harness.Eventually(t, "the webhook is asked", func(ctx context.Context) error {
