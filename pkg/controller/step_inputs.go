@@ -70,20 +70,14 @@ func renderIntents(p *pass, do *executor) bool {
 // renderAside renders names that no other client has taken. After another one was avoided it waits longer and longer before it avoids the next:
 // each replaces the proxy. Meanwhile, and while a pod may have read what another client made, the object that is in the way is refused.
 func renderAside(p *pass, do *executor) (*render.Result, error) {
-	result, fresh, avoided, err := render.Aside(p.input, do.config.Options, inTemplate(p.Snapshot), func(name string) *render.Existing {
-		ref := configMapRef(p.Snapshot, name)
-		found := p.Children[ref]
-		if found == nil {
-			return nil
-		}
-		return &render.Existing{UID: found.Object.GetUID(), Usable: !isInTheWay(p.Snapshot, ref), Salt: found.Salt}
-	})
-	for _, name := range avoided {
-		if ref := configMapRef(p.Snapshot, name); !slices.Contains(p.state.configMaps, ref) {
-			p.state.configMaps = append(p.state.configMaps, ref)
+	var existing []render.Existing
+	for ref, live := range p.Existing() {
+		if ref.Kind == managers.ConfigMap {
+			existing = append(existing, render.Existing{Name: ref.Name, UID: live.GetUID(), Usable: !isInTheWay(p.Snapshot, ref), Salt: p.Children[ref].Salt})
 		}
 	}
-	if err == nil && len(fresh) > 0 {
+	result, isNew, err := render.Aside(p.input, do.config.Options, inTemplate(p.Snapshot), existing)
+	if err == nil && isNew {
 		if left := p.state.asideWait.Left(p.Now); left > 0 {
 			do.wakeIn(left)
 			return render.Render(p.input, do.config.Options)

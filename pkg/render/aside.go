@@ -4,8 +4,11 @@
 package render
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"maps"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
@@ -13,89 +16,90 @@ import (
 	"github.com/freehold-dev/freehold/pkg/inventory"
 )
 
-// SaltKey is the key of a ConfigMap, besides that of its document, with which the same document has another name. Its value is the UID of the
-// object that another client has made under the name without it, so that nobody knows the name beforehand.
+// SaltKey is the key of a ConfigMap, besides that of its document, with which the same document has another name. Its value is a digest of the
+// UIDs of the objects that other clients have made under names of the MCPServer's: nobody knows them, and so the name, beforehand.
 const SaltKey = "salt"
 
-// Existing is what is known of a ConfigMap that exists.
+// Existing is what is known of a ConfigMap that has the name of a child of the MCPServer's.
 type Existing struct {
-	UID types.UID
+	Name string
+	UID  types.UID
 	// Usable reports that it is the MCPServer's and has the content that its name stands for.
 	Usable bool
 	// Salt is its value of SaltKey.
 	Salt string
 }
 
-// mostAside is how many objects of other clients one pass avoids for a document. A client that takes a name needs the UID in its salt, which it
-// learns only from the object that was there before.
-const mostAside = 8
-
-// Aside is Render for names that another client may have taken: a document whose ConfigMap has another content is in one of another name. The
-// one that the proxy's template names stays, whatever becomes of the others. existing returns what is known of a ConfigMap; nil for one
-// that does not exist. fresh are the names that are new and had to avoid an object of another client, and avoided are those of such objects.
-func Aside(in Input, opts Options, inTemplate []string, existing func(name string) *Existing) (result *Result, fresh, avoided []string, err error) {
+// Aside is Render for names that other clients may have taken: a document whose ConfigMap has another content gets another name. A name that
+// the proxy's template has stays, whatever becomes of the others; so does one that was written and that the template does not have yet.
+// isNew reports that a document has a name under which nothing exists, since its own is taken.
+func Aside(in Input, opts Options, inTemplate []string, existing []Existing) (result *Result, isNew bool, err error) {
+	result, err = Render(in, opts)
+	if err != nil {
+		return nil, false, err
+	}
 	in.salts = map[*inventory.Child]string{}
-	for range mostAside {
-		if result, err = Render(in, opts); err != nil {
-			return nil, nil, nil, err
-		}
-		before := maps.Clone(in.salts)
-		fresh = nil
-		for _, intent := range result.Intents {
-			config, ok := intent.Config.(*corev1ac.ConfigMapApplyConfiguration)
-			if !ok || !intent.Child.ByContent {
-				continue
-			}
-			live := existing(intent.Name)
-			if live != nil && live.Usable && slices.Contains(inTemplate, intent.Name) {
-				continue // As a rule the template names it already, and nothing needs to be hashed again.
-			}
-			if live != nil && !live.Usable && !slices.Contains(avoided, intent.Name) {
-				avoided = append(avoided, intent.Name)
-			}
-			switch salt, found := saltInTemplate(intent, in.Server.Name, config.Data, inTemplate, existing); {
-			case found:
+	for _, intent := range result.Intents {
+		if config, ok := intent.Config.(*corev1ac.ConfigMapApplyConfiguration); ok && intent.Child.ByContent {
+			salt, known := saltOf(intent, in.Server.Name, config.Data, inTemplate, existing)
+			if isNew = isNew || !known; salt != "" {
 				in.salts[intent.Child] = salt
-			case live != nil && !live.Usable:
-				if in.salts[intent.Child] != "" || salt == "" {
-					salt = string(live.UID)
-				}
-				in.salts[intent.Child] = salt
-			case live == nil && in.salts[intent.Child] != "":
-				fresh = append(fresh, intent.Name)
 			}
-		}
-		if maps.Equal(before, in.salts) {
-			break
 		}
 	}
-	return result, fresh, avoided, nil
+	if len(in.salts) > 0 {
+		result, err = Render(in, opts)
+	}
+	return result, isNew, err
 }
 
-// saltInTemplate returns the salt of the ConfigMap that the proxy's template names and that has the document of an intent, if there is one.
-// Otherwise the salt is the UID of the object of another client that the template names: those that were avoided before may be many.
-func saltInTemplate(
-	intent Intent, server string, data map[string]string, inTemplate []string, existing func(name string) *Existing,
-) (salt string, found bool) {
-	for _, name := range inTemplate {
-		of, _ := intent.Child.Server(name)
-		switch named := existing(name); {
-		case named == nil || of != server:
-		case !named.Usable:
-			salt = string(named.UID)
-		case intent.Child.ContentName(server, salted(data, named.Salt)) == name:
-			return named.Salt, true
+// saltOf returns the salt with which the document of an intent has a name that no other client has taken; empty for the name that it has
+// without. known is false where nothing exists under the name with the salt.
+func saltOf(intent Intent, server string, data map[string]string, inTemplate []string, existing []Existing) (salt string, known bool) {
+	var named, others, taken []Existing
+	for _, e := range existing {
+		switch of, _ := intent.Child.Server(e.Name); {
+		case of != server:
+		case !e.Usable:
+			taken = append(taken, e)
+		case slices.Contains(inTemplate, e.Name):
+			named = append(named, e)
+		default:
+			others = append(others, e)
 		}
 	}
-	return salt, false
+	isTaken := slices.ContainsFunc(taken, func(e Existing) bool { return e.Name == intent.Name })
+	if isTaken {
+		named = append(named, others...)
+	}
+	for _, e := range named {
+		if e.Name == intent.Name || e.Salt != "" && intent.Child.ContentName(server, salted(data, e.Salt)) == e.Name {
+			return e.Salt, true
+		}
+	}
+	if !isTaken {
+		return "", true
+	}
+	return newSalt(taken), false
 }
 
-// salted returns the data of a ConfigMap with a salt; an empty one is none.
+// newSalt returns a digest of the UIDs of ConfigMaps, in 32 characters.
+func newSalt(taken []Existing) string {
+	var uids []string
+	for _, e := range taken {
+		uids = append(uids, string(e.UID))
+	}
+	slices.Sort(uids)
+	sum := sha256.Sum256([]byte(strings.Join(uids, " ")))
+	return hex.EncodeToString(sum[:16])
+}
+
+// salted returns the data of a ConfigMap with a salt.
 func salted(data map[string]string, salt string) map[string]string {
-	data = maps.Clone(data)
-	delete(data, SaltKey)
-	if salt != "" {
-		data[SaltKey] = salt
+	if salt == "" {
+		return data
 	}
+	data = maps.Clone(data)
+	data[SaltKey] = salt
 	return data
 }

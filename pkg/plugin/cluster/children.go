@@ -185,6 +185,11 @@ func (c *Client) Look(server *v1beta1.MCPServer, options render.Options) (desire
 		return desired.Input{}, nil, err
 	}
 	in := desired.Input{Server: server, Child: children.Child, Hides: children.Hides, Options: options}
+	for _, child := range children.Owned {
+		if child.GroupVersionKind().GroupKind() == managers.ConfigMap {
+			in.ConfigMaps = append(in.ConfigMaps, child)
+		}
+	}
 	if authz := server.Spec.AuthzConfig; authz != nil && authz.ConfigMap != nil {
 		if in.AuthzConfigMap, err = c.configMap(server.Namespace, authz.ConfigMap.Name); err != nil {
 			return in, nil, err

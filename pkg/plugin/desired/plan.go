@@ -33,6 +33,8 @@ type Input struct {
 	Server *v1beta1.MCPServer
 	// Child returns a child as it is; nil when it does not exist, or is not known.
 	Child func(ref apply.ObjectRef) *unstructured.Unstructured
+	// ConfigMaps are those of the children that exist.
+	ConfigMaps []*unstructured.Unstructured
 	// Hides reports whether a child may exist that is not known; nil when all are known.
 	Hides func(ref apply.ObjectRef) bool
 	// AuthzConfigMap is the one that the MCPServer refers to; nil for none.
@@ -159,16 +161,17 @@ func Render(in Input) (*render.Result, error) {
 		attached, _, _ := unstructured.NestedString(proxy.Object, "spec", "template", "metadata", "annotations", v1beta1.AnnotationAttachedTo)
 		rendering.BackendProcess = attached
 	}
-	result, _, _, err := render.Aside(rendering.Bounded(in.Options), in.Options, configMapsOf(proxy), func(name string) *render.Existing {
-		ref, found := apply.NewObjectRef(managers.ConfigMap, in.Server.Namespace, name), &corev1.ConfigMap{}
-		live := in.Child(ref)
-		if live == nil || runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, found) != nil {
-			return nil
+	var existing []render.Existing
+	for _, live := range in.ConfigMaps {
+		config := &corev1.ConfigMap{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, config); err != nil {
+			return nil, err
 		}
-		named := inventory.Named(ref, in.Server.Name)
-		usable := named != nil && named.ByContent && named.ContentName(in.Server.Name, found.Data) == name && len(found.BinaryData) == 0
-		return &render.Existing{UID: found.UID, Usable: usable, Salt: found.Data[render.SaltKey]}
-	})
+		child := inventory.Named(apply.NewObjectRef(managers.ConfigMap, in.Server.Namespace, config.Name), in.Server.Name)
+		usable := child != nil && child.ByContent && child.ContentName(in.Server.Name, config.Data) == config.Name && len(config.BinaryData) == 0
+		existing = append(existing, render.Existing{Name: config.Name, UID: config.UID, Usable: usable, Salt: config.Data[render.SaltKey]})
+	}
+	result, _, err := render.Aside(rendering.Bounded(in.Options), in.Options, configMapsOf(proxy), existing)
 	return result, err
 }
 

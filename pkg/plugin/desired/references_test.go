@@ -53,7 +53,13 @@ func (w world) planFrom(t *testing.T, s *v1beta1.MCPServer, references render.Re
 }
 
 func (w world) input(s *v1beta1.MCPServer, references render.References) desired.Input {
-	return desired.Input{Server: s, References: references, Child: func(ref apply.ObjectRef) *unstructured.Unstructured { return w[ref] }}
+	in := desired.Input{Server: s, References: references, Child: func(ref apply.ObjectRef) *unstructured.Unstructured { return w[ref] }}
+	for ref, object := range w {
+		if ref.Kind == managers.ConfigMap {
+			in.ConfigMaps = append(in.ConfigMaps, object)
+		}
+	}
+	return in
 }
 
 // intentOf returns what a writer wants of an object.

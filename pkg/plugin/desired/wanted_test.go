@@ -45,12 +45,7 @@ type world map[apply.ObjectRef]*unstructured.Unstructured
 
 func (w world) plan(t *testing.T, s *v1beta1.MCPServer) map[string]desired.Intent {
 	t.Helper()
-	plan, err := desired.New(desired.Input{
-		Server: s, Child: func(ref apply.ObjectRef) *unstructured.Unstructured { return w[ref] },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := w.planFrom(t, s, render.References{})
 	intents := map[string]desired.Intent{}
 	for _, intent := range plan.Intents {
 		intents[intent.Writer+" "+intent.Object.String()] = intent
