@@ -129,8 +129,7 @@ func forgetConfigMaps(p *pass, do *executor) {
 		switch {
 		case slices.Contains(wanted, ref):
 		case isInTheWay(p.Snapshot, ref):
-			wanted = append(wanted, ref) // It is looked at until it goes, and there is nothing to write to it.
-			p.attempted.Insert(claimKey{inventory.MainWriter(ref.Kind, ref.Name), ref})
+			wanted = append(wanted, ref) // It is looked at until it goes.
 		default:
 			do.forgetAll(ref)
 			delete(p.state.unlabelled, ref)

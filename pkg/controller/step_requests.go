@@ -113,7 +113,9 @@ func recallConflicts(p *pass, do *executor) {
 	// There is no intent of a proxy that is held, or waits for its turn; nor, while it is held, of the ConfigMaps that it reads.
 	absent := []claimKey{{managers.Proxy, p.DeploymentRef()}}
 	for _, ref := range p.state.configMaps {
-		absent = append(absent, claimKey{inventory.MainWriter(ref.Kind, ref.Name), ref})
+		if !isInTheWay(p.Snapshot, ref) { // Nothing is written to what another client has made.
+			absent = append(absent, claimKey{inventory.MainWriter(ref.Kind, ref.Name), ref})
+		}
 	}
 	for _, proxy := range absent {
 		if !slices.Contains(waiting, proxy) {
