@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -151,22 +152,15 @@ func (o *oracle) untold() (violations []string) {
 	return violations
 }
 
-// checkAside finds a process that gives documents other names again and again, for the same specs. Each replaces the proxy.
-func (o *oracle) checkAside(r *apiserver.Request, event watch.EventType, obj, old runtime.Object) {
-	if config, ok := obj.(*corev1.ConfigMap); ok && config.Data[render.SaltKey] != "" {
-		o.salted[config.Name] = true
-	}
-	after, isProxy := obj.(*appsv1.Deployment)
-	if !isProxy || event != watch.Modified || !isOurs(r) {
+// checkAside finds a process that gives a document other names again and again, for the same specs. Each replaces the proxy.
+func (o *oracle) checkAside(r *apiserver.Request, event watch.EventType, obj runtime.Object) {
+	config, ok := obj.(*corev1.ConfigMap)
+	if !ok || event != watch.Added || !isOurs(r) || config.Data[render.SaltKey] == "" || o.salted[config.Name] {
 		return
 	}
-	before := ownConfigs(after.Namespace, after.Name, &templateOf(old).Spec)
-	for _, name := range ownConfigs(after.Namespace, after.Name, &after.Spec.Template.Spec) {
-		if o.salted[name] && !slices.Contains(before, name) {
-			if n := o.tempo.add(fmt.Sprint(r.Client, " avoids an object for ", r, " for specs ", o.specs), rolloutsIn); n > mostAsides {
-				o.violated(r, "documents got other names %d times within %s, for the same specs", n, rolloutsIn)
-			}
-			return
-		}
+	o.salted[config.Name] = true
+	document := config.Name[:strings.LastIndex(config.Name, "-")]
+	if n := o.tempo.add(fmt.Sprint(r.Client, " names ", document, " for specs ", o.specs), rolloutsIn); n > mostAsides {
+		o.violated(r, "%s got other names %d times within %s, for the same specs", document, n, rolloutsIn)
 	}
 }

@@ -90,7 +90,7 @@ func (o *oracle) committed(r *apiserver.Request, event watch.EventType, obj, old
 	o.count(r, event, obj, old)
 	o.keep(event, obj)
 	o.last[access(obj).GetUID()] = r
-	o.checkAside(r, event, obj, old)
+	o.checkAside(r, event, obj)
 	o.checkSize(r, obj)
 	if r.Kind.GroupKind() == managers.MCPServer {
 		o.generations[access(obj).GetUID()] = access(obj).GetGeneration()
