@@ -90,14 +90,12 @@ type Wait struct {
 	Limit int
 	// Active are the MCPServers that hold one, in order.
 	Active []string
-	// Ahead is how many wait before it.
-	Ahead int
 }
 
 // named is how many MCPServers that hold slots are named.
 const named = 3
 
-// String says who is under way, and how many are ahead.
+// String says who is under way. How many wait before it is left out: an operator that starts does not know their order.
 func (w Wait) String() string {
 	holders := "none under way"
 	if first := w.Active[:min(named, len(w.Active))]; len(first) > 0 {
@@ -107,7 +105,7 @@ func (w Wait) String() string {
 		}
 		holders += " under way"
 	}
-	return fmt.Sprintf("When it began to wait: %s, %d ahead of it in the queue.", holders, w.Ahead)
+	return fmt.Sprintf("When it began to wait: %s.", holders)
 }
 
 // New returns a limiter of so many slots in each queue. It calls wake with an MCPServer whose turn has come.
@@ -134,7 +132,7 @@ func (l *Limiter) Acquire(server cache.ObjectName, in ...Queue) (wait Wait, acqu
 		at := q.place(server)
 		if at < 0 {
 			at = len(q.waiting)
-			q.waiting = append(q.waiting, waiting{server, Wait{name, l.limit, q.holders(), at}})
+			q.waiting = append(q.waiting, waiting{server, Wait{name, l.limit, q.holders()}})
 		}
 		if at < l.limit-len(q.active) {
 			l.activate(name, server, Progress{Generation: -1}) // The first progress that is reported counts as further.
