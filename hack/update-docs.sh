@@ -2,7 +2,7 @@
 # Copyright The Freehold Authors.
 # SPDX-License-Identifier: Apache-2.0
 #
-# Writes what is derived from code into the documentation: the table of writers in README.md, that of children in
+# Writes what is derived from code into the documentation: the table of writers in docs/field-managers.md, that of children in
 # docs/architecture.md, that of phases in docs/rollouts.md, those of rights in docs/security.md, that of older proxyrunners in
 # docs/references.md, that of flags in docs/configuration.md, docs/metrics.md, docs/api-reference.md, the pictures of a terminal in docs/screens, and what the benchmark
 # has recorded: the tables of docs/performance.md and the plots in docs/performance.
@@ -12,7 +12,7 @@ set -euo pipefail
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
 OUT="${1:-${ROOT}}"
 
-go -C "${ROOT}" run ./docs/derived "${OUT}/README.md" "${OUT}"/docs/{architecture,references,rollouts,security}.md
+go -C "${ROOT}" run ./docs/derived "${OUT}"/docs/{architecture,field-managers,references,rollouts,security}.md
 go -C "${ROOT}" test -count=1 -run='^TestFlagsAreDocumented$' ./cmd/freehold -write-flags="${OUT}/docs/configuration.md"
 go -C "${ROOT}" run ./docs/metricslist "${OUT}/docs/metrics.md"
 go -C "${ROOT}" run ./docs/screens test/plugin/testdata "${OUT}/docs/screens"

@@ -10,12 +10,11 @@ COPY="$(mktemp -d)"
 trap 'rm -rf "${COPY}"' EXIT
 
 mkdir -p "${COPY}"/docs/{screens,performance}
-cp "${ROOT}/README.md" "${COPY}/"
-cp "${ROOT}"/docs/{architecture,configuration,performance,references,rollouts,security}.md "${COPY}/docs/"
+cp "${ROOT}"/docs/{architecture,configuration,field-managers,performance,references,rollouts,security}.md "${COPY}/docs/"
 "${ROOT}/hack/update-docs.sh" "${COPY}" >/dev/null
 
 status=0
-for file in README.md docs/{architecture,configuration,performance,references,rollouts,security,metrics,api-reference}.md docs/screens/{owners,conflicts}.svg; do
+for file in docs/{architecture,configuration,field-managers,performance,references,rollouts,security,metrics,api-reference}.md docs/screens/{owners,conflicts}.svg; do
 	diff -u "${ROOT}/${file}" "${COPY}/${file}" || status=1
 done
 diff -ru -x '*.json' "${ROOT}/docs/performance" "${COPY}/docs/performance" || status=1

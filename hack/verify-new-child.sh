@@ -16,7 +16,7 @@ readonly MANAGE='^(TestAnMCPServerGetsItsChildrenAndItsStatus|TestReadsAreThoseO
 
 make_edits "${PATCH}" 5
 hack/update-manifests.sh >/dev/null
-go run ./docs/derived README.md docs/{architecture,security}.md
+go run ./docs/derived docs/{architecture,field-managers,security}.md
 go build ./...
 go test -skip="${RECORDED}" "${NOTICE[@]}" ./docs/derived
 go test -run="${MANAGE}" ./pkg/controller

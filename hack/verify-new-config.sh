@@ -20,7 +20,7 @@ hack/update-codegen.sh >codegen.log 2>&1 || {
 	exit 1
 }
 hack/update-manifests.sh >/dev/null
-go run ./docs/derived README.md docs/{architecture,security}.md
+go run ./docs/derived docs/{architecture,field-managers,security}.md
 go build ./...
 go test -skip="${RECORDED}" "${NOTICE[@]}" ./docs/derived ./pkg/metrics ./pkg/status
 go test -run="${MANAGE}" ./pkg/controller

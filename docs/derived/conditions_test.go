@@ -12,17 +12,17 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-// TestConditionsAreInReadme shows that the README's table of conditions has every condition that Freehold writes on an
+// TestConditionsAreDocumented shows that the table of docs/conditions.md has every condition that Freehold writes on an
 // MCPServer, and none that it does not. A name that begins with … stands for all that end like it.
-func TestConditionsAreInReadme(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
+func TestConditionsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../conditions.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, table, found := strings.Cut(string(text), "\n| Condition | Says |\n|---|---|\n")
 	table, _, _ = strings.Cut(table, "\n\n")
 	if !found || table == "" {
-		t.Fatal("the README has no table of conditions")
+		t.Fatal("docs/conditions.md has no table")
 	}
 	used := map[string]bool{}
 	for row := range strings.Lines(table) {
@@ -40,12 +40,12 @@ func TestConditionsAreInReadme(t *testing.T) {
 			}
 		}
 		if !described {
-			t.Errorf("the README's table of conditions lacks %s", condition)
+			t.Errorf("docs/conditions.md lacks %s", condition)
 		}
 	}
 	for name, is := range used {
 		if !is {
-			t.Errorf("the README's table of conditions has %s, which Freehold does not write", name)
+			t.Errorf("docs/conditions.md has %s, which Freehold does not write", name)
 		}
 	}
 }

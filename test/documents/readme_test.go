@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -103,6 +105,38 @@ func TestFirstServer(t *testing.T) {
 	if !strings.Contains(out, "http://mcp-echo-http-proxy."+r.Name) {
 		t.Errorf("the last command shows\n%s", out)
 	}
+}
+
+// TestTutorial follows the tutorial, and measures how long each part takes.
+func TestTutorial(t *testing.T) {
+	r := newReader(t)
+	r.Operate(t)
+	began, section := time.Now(), ""
+	for _, command := range Of(t) {
+		if command.Section != section && section != "" {
+			t.Logf("%s: %v", section, time.Since(began).Round(time.Second))
+			began = time.Now()
+		}
+		section = command.Section
+		out := r.types(t, command)
+		var want string
+		switch {
+		case strings.Contains(command.Text, "get mcpserver echo-http"):
+			want = "http://mcp-echo-http-proxy." + r.Name
+		case strings.Contains(command.Text, "owners"):
+			want = managers.ProxyReplicas
+		case strings.Contains(command.Text, "conflicts"):
+			want = "kubectl-set"
+		case strings.Contains(command.Text, "get deployment"):
+			want = "2/2"
+		case strings.Contains(command.Text, "get mcpserver echo-authenticated"):
+			want = "Ready"
+		}
+		if !strings.Contains(out, want) {
+			t.Errorf("%v shows, without %q,\n%s", command, want, out)
+		}
+	}
+	t.Logf("%s: %v", section, time.Since(began).Round(time.Second))
 }
 
 // TestInstallPlugin builds the plugin as its page says, and calls it through kubectl, in one shell.
