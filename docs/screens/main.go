@@ -33,13 +33,30 @@ func screens() []screen {
 	return []screen{
 		{
 			name: "owners", recording: "owners-deployment-coloured", command: "kubectl freehold owners deployment/web",
-			parts: []part{{"deployment.apps/web", 13}, {"replicas: 2", 1}, {"- name: OPERATOR_OPENSHIFT", 6}},
+			parts: []part{{"deployment.apps/web", 14}, {"- name: OPERATOR_OPENSHIFT", 6}},
 		},
 		{
 			name: "conflicts", recording: "conflict-coloured", command: "kubectl freehold conflicts",
 			parts: []part{{"mcpserver/web", 5}},
 		},
 	}
+}
+
+// recorded are what the recordings have in place of what differs in each run, and lifelike what a picture shows for it: UIDs, the name of
+// a namespace, and ages, of which the longest is that of the object.
+var (
+	recorded = strings.NewReplacer("00000000-0000-0000-0000-000000000000", "8c1f0b52-6d4e-4c1a-9f57-2b7d0e3a91c4", "test-ns", "shop")
+	lifelike = map[string]string{"kubectl-annotate": "12d", "kubectl-set": "4h ", "helm": "41d", "argocd-controller": "29d", "freehold-": "41d"}
+)
+
+// line is one of a recording as a picture shows it.
+func line(text string) string {
+	for manager, age := range lifelike {
+		if strings.Contains(text, manager) {
+			text = strings.Replace(text, " 30d ", " "+age+" ", 1)
+		}
+	}
+	return recorded.Replace(text)
 }
 
 func main() {
@@ -76,7 +93,9 @@ func (s screen) excerpt(recording string) (shown []string, err error) {
 		if i > 0 && begin > 0 {
 			shown = append(shown, "⋮")
 		}
-		shown = append(shown, lines[begin:begin+p.count]...)
+		for _, text := range lines[begin : begin+p.count] {
+			shown = append(shown, line(text))
+		}
 		lines = lines[begin+p.count:]
 	}
 	return shown, nil

@@ -38,9 +38,10 @@ type Page struct {
 	Now time.Time
 }
 
-// hues are the colours of managers, as angles of the colour circle; each side has its own part of it.
+// hues are the colours of managers, as angles of the colour circle; each side has its own part of it, around the colour that it has in a
+// terminal.
 var hues = map[fieldowners.Side]struct{ from, step int }{
-	fieldowners.Freehold: {80, 11}, fieldowners.User: {0, 9}, fieldowners.System: {200, 12},
+	fieldowners.Freehold: {80, 11}, fieldowners.User: {32, 4}, fieldowners.System: {200, 12},
 }
 
 // shades is how many colours a side has.
