@@ -86,8 +86,8 @@ func TestOneRunnerIsMeant(t *testing.T) {
 	}
 	_, version, _ := strings.Cut(render.DefaultRunnerImage, ":")
 	for file, sentence := range map[string]string{
-		"compatibility.md": "The manifests\nname the proxyrunner of " + version + ",",
-		"migration.md":     "The manifests name that of " + version + ".",
+		"compatibility.md":     "The manifests\nname the proxyrunner of " + version + ",",
+		"migration-details.md": "The manifests name that of " + version + " ",
 	} {
 		text, err := os.ReadFile(filepath.Join("..", "docs", file))
 		if err != nil {

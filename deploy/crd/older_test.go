@@ -18,7 +18,7 @@ import (
 
 // TestOlderDefinitionsSuffice: the operator works with the definitions of every release of ToolHive that it takes over from. They serve
 // the versions that it reads, and have every field of a status, which is all that it writes beside metadata. What users have to do
-// without is what docs/migration.md lists.
+// without is what docs/migration-details.md lists.
 func TestOlderDefinitionsSuffice(t *testing.T) {
 	for _, release := range []string{"v0.44.0", "v0.47.0"} {
 		t.Run(release, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestOlderDefinitionsSuffice(t *testing.T) {
 	}
 }
 
-// rowOf finds what docs/migration.md lists for a release: parts between semicolons, each about a kind. quoted finds the fields in one.
+// rowOf finds what docs/migration-details.md lists for a release: parts between semicolons, each about a kind. quoted finds the fields in one.
 const rowOf = `(?m)^\| %s \| (.*) \|$`
 
 var quoted = regexp.MustCompile("`([^`]+)`")
@@ -57,13 +57,13 @@ var quoted = regexp.MustCompile("`([^`]+)`")
 // checkListed compares fields with those in the row of a release. Whatever is below a field that is listed is listed with it.
 func checkListed(t *testing.T, release string, missing []string) {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "migration.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "migration-details.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	row := regexp.MustCompile(fmt.Sprintf(rowOf, regexp.QuoteMeta(release))).FindSubmatch(page)
 	if row == nil {
-		t.Fatalf("docs/migration.md has no row about %s", release)
+		t.Fatalf("docs/migration-details.md has no row about %s", release)
 	}
 	var listed []string
 	for part := range strings.SplitSeq(string(row[1]), ";") {
@@ -76,14 +76,14 @@ func checkListed(t *testing.T, release string, missing []string) {
 	for _, field := range missing {
 		at := slices.IndexFunc(listed, func(l string) bool { return field == l || strings.HasPrefix(field, l+".") })
 		if at < 0 {
-			t.Errorf("docs/migration.md does not list %s among what %s lacks", field, release)
+			t.Errorf("docs/migration-details.md does not list %s among what %s lacks", field, release)
 			continue
 		}
 		used[listed[at]] = true
 	}
 	for _, l := range listed {
 		if !used[l] {
-			t.Errorf("docs/migration.md lists %s among what %s lacks, and it has that", l, release)
+			t.Errorf("docs/migration-details.md lists %s among what %s lacks, and it has that", l, release)
 		}
 	}
 }

@@ -4,8 +4,10 @@
 package documents
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
-// TestMigration goes from ToolHive's operator to Freehold as the page says: at once, then with a word for an MCPServer, and
+// TestMigration goes from ToolHive's operator to Freehold as the pages say: at once, then with a word for an MCPServer, and
 // then against an operator of ToolHive's that still writes.
 func TestMigration(t *testing.T) {
 	r := newReader(t)
@@ -32,7 +34,10 @@ func TestMigration(t *testing.T) {
 		return err
 	})
 	r.RestoreFixture(t, "edited", "first")
-	for _, command := range Of(t) {
+	// The page comes before its details.
+	commands := Of(t)
+	slices.SortStableFunc(commands, func(a, b Command) int { return cmp.Compare(len(a.File), len(b.File)) })
+	for _, command := range commands {
 		switch {
 		case strings.Contains(command.Text, "kubectl wait"):
 			// The pods of the operator are fake; a process stands in for them.

@@ -152,10 +152,10 @@ func (w *world) byOperators(e *audit.Event) bool {
 
 const toolHivesOperator = "system:serviceaccount:" + toolhive.Namespace + ":" + toolhive.ServiceAccount
 
-// checkListed holds what ToolHive's operator has written, of whatever release it is, against the table in docs/migration.md.
+// checkListed holds what ToolHive's operator has written, of whatever release it is, against the table in docs/migration-details.md.
 func (w *world) checkListed(t *testing.T, since audit.Mark) {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "migration.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "migration-details.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func (w *world) checkListed(t *testing.T, since audit.Mark) {
 		}
 	}
 	if !listed["deployments"] {
-		t.Fatalf("docs/migration.md has no table of it: %s", table)
+		t.Fatalf("docs/migration-details.md has no table of it: %s", table)
 	}
 	events, _, err := w.Audit.Since(since, audit.Writes(), audit.Namespace(w.Name))
 	if err != nil {
@@ -187,7 +187,7 @@ func (w *world) checkListed(t *testing.T, since audit.Mark) {
 	}
 	for resource, n := range written {
 		if !listed[resource] {
-			t.Errorf("ToolHive's operator has written %d times to %s, which docs/migration.md does not list", n, resource)
+			t.Errorf("ToolHive's operator has written %d times to %s, which docs/migration-details.md does not list", n, resource)
 		}
 	}
 	if written["deployments"] == 0 {

@@ -94,7 +94,7 @@ var breakagesOfOne = map[string]breakage{
 			})
 		}, "crds",
 		[]string{"Error VersionNotServed customresourcedefinition.apiextensions.k8s.io/" + definitionOfServers},
-		"v1beta1", "docs/migration.md",
+		"v1beta1", "docs/migration-details.md",
 	},
 	"objects that are stored in another version": {
 		func(w *world) {

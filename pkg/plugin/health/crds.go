@@ -24,7 +24,7 @@ import (
 )
 
 // whoInstalls is the way out where a definition is another one than Freehold's.
-const whoInstalls = "See docs/migration.md, Who installs the CRDs."
+const whoInstalls = "See docs/migration-details.md, Who installs the CRDs."
 
 func (e *examination) crds(c *Check) error {
 	definitions, err := e.Client.Definitions(crd.Kubectl)
@@ -53,7 +53,7 @@ func (e *examination) crds(c *Check) error {
 		}
 		if d.Release != "" && d.Live.GetAnnotations()["helm.sh/resource-policy"] != "keep" {
 			find(Warning, FoundHelmMayRemove, fmt.Sprintf("if the Helm release %s is uninstalled, Helm deletes it, and the API server every %s with it", d.Release, d.Kind),
-				"See docs/migration.md, If Helm removes the CRDs.")
+				"See docs/migration-details.md, If Helm removes the CRDs.")
 		}
 	}
 	c.Detail = fmt.Sprintf("%d of %d are there", there, len(definitions))

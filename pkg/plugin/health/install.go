@@ -78,7 +78,7 @@ func (e *examination) installPolicy(name string, all []*cluster.Policy) string {
 	case fence && allOf(all, manifests):
 		return e.Client.Kubectl("apply", "-k", "deploy/policy/beside-toolhive")
 	case fence:
-		return again + "this policy was installed with: see docs/migration.md, ToolHive's operator for its other kinds."
+		return again + "this policy was installed with: see docs/migration-details.md, ToolHive's operator for its other kinds."
 	case user == cluster.DefaultUser && allOf(all, manifests):
 		return e.Client.Kubectl("apply", "-k", "deploy/policy")
 	}

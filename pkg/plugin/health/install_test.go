@@ -106,7 +106,7 @@ func TestInstallsAnewOnlyWhatIsAsInTheManifests(t *testing.T) {
 			w.add(fmt.Sprintf(policy, "freehold-toolhive-operator", "freehold-system"))
 			w.about("system:serviceaccount:elsewhere:default")
 			w.remove("ValidatingAdmissionPolicyBinding", "freehold-toolhive-operator")
-		}, "policies", "NoBinding", "docs/migration.md", "kubectl apply"},
+		}, "policies", "NoBinding", "docs/migration-details.md", "kubectl apply"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -125,7 +125,7 @@ func (e *examination) toolhive(c *Check, process *cluster.Process, other cluster
 	}
 	message := fmt.Sprintf("ToolHive's operator works on the same MCPServers (%s), in %s", other.How, someOf(open))
 	do := stopping(other) + "; or keep it from MCPServers: " + e.Client.Kubectl("apply", "-k", "deploy/policy/beside-toolhive")
-	const see = ": see docs/migration.md, ToolHive's operator for its other kinds"
+	const see = ": see docs/migration-details.md, ToolHive's operator for its other kinds"
 	switch {
 	case policy.Why != "":
 		message += fmt.Sprintf(". The policy %s does not keep it from them: %s", cluster.OperatorFence.Name, policy.Why)

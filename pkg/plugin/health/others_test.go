@@ -65,7 +65,7 @@ var breakagesByOthers = map[string]breakage{
 			w.about("system:serviceaccount:toolhive-system:toolhive-operator")
 		}, "operators",
 		[]string{"Error ToolHiveRuns deployment.apps/thv"},
-		"system:serviceaccount:elsewhere:default", "docs/migration.md",
+		"system:serviceaccount:elsewhere:default", "docs/migration-details.md",
 	},
 	"ToolHive's operator without an MCPServer": {
 		func(w *world) {
