@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/controller"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager"
 	"github.com/freehold-dev/freehold/pkg/inventory"
@@ -101,20 +100,13 @@ func stepsTable(steps []controller.Step) string {
 // phasesTable has a row for each row of the table that decides about phases, in their order.
 func phasesTable(rows []status.Row) string {
 	var b strings.Builder
-	b.WriteString("| | When | Phase | Message | Reason of `Ready` |\n|---|---|---|---|---|\n")
+	b.WriteString("| Phase | Message | When |\n|---|---|---|\n")
 	for i := range rows {
-		row := &rows[i]
-		message, reason := row.Message, "`"+row.Reason+"`"
+		message := rows[i].Message
 		if strings.HasSuffix(message, ": ") {
 			message += "…"
 		}
-		switch {
-		case row.Phase == v1beta1.PhaseStopped:
-			reason = ""
-		case row.Reason == "":
-			reason = "that of the refusal or delay"
-		}
-		fmt.Fprintf(&b, "| %d | %s | `%s` | %s | %s |\n", i+1, row.When, row.Phase, message, reason)
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", rows[i].Phase, message, rows[i].When)
 	}
 	return b.String()
 }

@@ -55,51 +55,51 @@ type cause struct {
 // table has the rows in their order.
 var table = []Row{
 	{
-		"an object that the spec refers to has never been seen, for the first ten seconds",
+		"a referenced object does not exist yet; Freehold waits ten seconds",
 		v1beta1.PhasePending, v1beta1.ReasonNotReady, "MCP server is waiting for what it refers to: ", (*view).awaitsReference,
 	},
 	{
-		"the spec, or an object that it refers to, cannot be used",
+		"the spec or a referenced object cannot be used",
 		v1beta1.PhaseFailed, v1beta1.ReasonNotReady, "Failed to build configuration: ", (*view).hasWrongSpec,
 	},
 	{
-		"the API server refuses a write, or stores what binds the MCPServer to its policy, process or address otherwise than written",
+		"a write is refused, or admission changes what a pod's policy, process or address depends on",
 		v1beta1.PhaseFailed, v1beta1.ReasonNotReady, "Failed to apply the MCP server's objects: ", (*view).isUnappliable,
 	},
 	{
-		"a field that Freehold sets is another field manager's, or an object another owner's",
+		"a conflict, or a child's name is taken",
 		v1beta1.PhaseFailed, "", "Some of the desired state is not written", (*view).isContested,
 	},
 	{
-		"the proxy or the backend is to have no pods, and a write has had no answer yet",
+		"the proxy or the backend has 0 replicas, and a write has no answer yet",
 		v1beta1.PhasePending, v1beta1.ReasonNotApplied, "Some of the desired state is not written yet", (*view).isUnwrittenAtZero,
 	},
 	{
-		"the proxy or the backend is to have no pods",
+		"the proxy or the backend has 0 replicas",
 		v1beta1.PhaseStopped, "", "MCP server is stopped (scaled to zero)", (*view).isStopped,
 	},
 	{
-		"a pod does not become ready, for a reason that waiting does not cure",
+		"a pod fails, and waiting does not help",
 		v1beta1.PhaseFailed, v1beta1.ReasonNotReady, "MCP server pod failed: ", (*view).hasFailedPod,
 	},
 	{
-		"a pod cannot be created",
+		"Kubernetes refuses to create a pod",
 		v1beta1.PhaseFailed, v1beta1.ReasonNotReady, "MCP server pod cannot be created: ", (*view).lacksPod,
 	},
 	{
-		"the Service of the URL does not lead to the proxy: its type is ExternalName, or it selects pods that are not the proxy's",
+		"the URL's Service is an ExternalName, or selects other pods than the proxy's",
 		v1beta1.PhaseFailed, v1beta1.ReasonNotReady, "MCP server cannot be reached: ", (*view).isAstray,
 	},
 	{
-		"the proxy exits for want of a backend, and is started again once there is one",
+		"the proxy exits until its backend serves",
 		v1beta1.PhasePending, v1beta1.ReasonNotReady, "MCP server proxy is waiting for its backend: ", (*view).awaitsBackend,
 	},
 	{
-		"it has not been ready yet, or the proxy has no pods",
+		"first start, or the proxy has no pods",
 		v1beta1.PhasePending, v1beta1.ReasonNotReady, "MCP server is being created", (*view).isBeingCreated,
 	},
 	{
-		"no pod of the proxy is ready, and some may become so",
+		"no pod of the proxy is ready yet",
 		v1beta1.PhasePending, v1beta1.ReasonNotReady, "MCP server is starting", (*view).isStarting,
 	},
 	{
@@ -107,28 +107,28 @@ var table = []Row{
 		v1beta1.PhasePending, v1beta1.ReasonNotReady, "No healthy pods found", (*view).lacksHealthyPod,
 	},
 	{
-		"the Service of the URL does not exist, is being deleted, or is not the MCPServer's",
+		"the URL's Service is missing",
 		v1beta1.PhasePending, v1beta1.ReasonNotReady,
 		"MCP server proxy is running; its Service does not exist, is being deleted, or belongs to another owner", (*view).lacksService,
 	},
 	{
-		"the StatefulSet of the backend does not exist",
+		"the backend's StatefulSet is missing",
 		v1beta1.PhasePending, v1beta1.ReasonNotReady, "MCP server proxy is running; recreating missing workload StatefulSet", (*view).lacksBackend,
 	},
 	{
-		"a write has had no answer for a while, or waits for its turn",
+		"a write is retried, or waits for its turn",
 		v1beta1.PhasePending, "", "Some of the desired state is not written", (*view).isDelayed,
 	},
 	{
-		"a write has had no answer yet",
+		"a write has no answer yet",
 		v1beta1.PhasePending, v1beta1.ReasonNotApplied, "Some of the desired state is not written yet", (*view).isUnwritten,
 	},
 	{
-		"pods are being replaced, or are to become ready, or wait for an action of the user",
+		"pods are replaced or start, or wait for you to act",
 		v1beta1.PhasePending, v1beta1.ReasonNotServing, "The desired state does not serve yet", (*view).isRollingOut,
 	},
 	{
-		"otherwise: all that the spec asks for is written and serves, and nothing earlier does",
+		"all that the spec asks for is written and serves",
 		v1beta1.PhaseReady, v1beta1.ReasonReady, "MCP server is running", (*view).isRunning,
 	},
 }
