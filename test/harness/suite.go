@@ -47,19 +47,19 @@ const testsPerProcessor = 2
 // Main runs a package of test/cluster: its tests share one control plane, which they find in env. Each test has a namespace
 // of its own, and operators that watch that namespace alone. After the last test, everything that the operators asked the
 // API server for is held against the invariants, see Invariants. With the flag -update-numbers, what the tests counted is
-// written into docs/ownership.md.
+// written into test/README.md.
 func Main(m *testing.M, env **Env) (code int) {
 	return MainWith(m, env, cluster.Options{AuditBodies: true})
 }
 
 // MainWith is Main with a control plane that has these options.
 func MainWith(m *testing.M, env **Env, options cluster.Options) (code int) {
-	updateNumbers := flag.Bool("update-numbers", false, "write the numbers of this run into docs/ownership.md")
+	updateNumbers := flag.Bool("update-numbers", false, "write the numbers of this run into test/README.md")
 	flag.Parse()
 	AtOnce(testsPerProcessor * runtime.GOMAXPROCS(0))
 	code = Suite{Env: env, Options: options, KeepNamespaces: true}.Run(m)
 	if *updateNumbers && code == 0 {
-		if err := (*env).Numbers.Publish(filepath.Join("..", "..", "..", "docs", "ownership.md")); err != nil {
+		if err := (*env).Numbers.Publish(filepath.Join("..", "..", "README.md")); err != nil {
 			fmt.Fprintln(os.Stderr, "the numbers are not written:", err)
 			return 1
 		}
