@@ -85,7 +85,7 @@ func TestFieldsAreInTheDocumentation(t *testing.T) {
 		Diagnosis{Checks: []Check{{Detail: "x", NotChecked: []string{"x"}, Findings: []Finding{{Object: "x", Namespace: "x"}}}}},
 		Status{
 			Operator: Operator{Scope: cluster.Scope{Namespaces: []string{"x"}, Selector: "x"}, Image: "x", Version: "x", Leader: "x", Renewed: &time.Time{}, NoElection: true, Problem: "x"}, Namespace: "x",
-			Conflicts: problem, StuckRollouts: problem, Refused: problem, Takeovers: Takeovers{HeldUp: problem}, NotChecked: []string{"x"},
+			Conflicts: problem, StuckRollouts: problem, Refused: problem, Altered: problem, Takeovers: Takeovers{HeldUp: problem}, NotChecked: []string{"x"},
 		},
 	} {
 		text, err := json.Marshal(answer)
