@@ -44,26 +44,21 @@ func sample() *recording.Recording {
 
 func TestTablesCompare(t *testing.T) {
 	got := tables(sample())["times"]
-	want := `| | MCPServers: | 100 | 300 |
-|---|---|---:|---:|
-| seconds until all children exist | raw applier | 1 | 3 |
-|  | Freehold | 2 | 6 |
-|  | ToolHive's operator | 4 | 12 |
-|  | Freehold / raw applier | 2.00 | 2.00 |
-|  | ToolHive's operator / raw applier | 4.00 | 4.00 |
-| seconds until all MCPServers are Ready | Freehold | 4 | 12 |
-|  | ToolHive's operator | 8 | 24 |
-|  | ToolHive's operator / Freehold | 2.00 | 2.00 |
+	want := `| | raw applier, 100 | Freehold, 100 | ToolHive's operator, 100 | raw applier, 300 | Freehold, 300 | ToolHive's operator, 300 |
+|---|---:|---:|---:|---:|---:|---:|
+| seconds until all children exist | 1 | 2 | 4 | 3 | 6 | 12 |
+| seconds until all proxies are ready | | | | | | |
+| seconds until all MCPServers are Ready | | 4 | 8 | | 12 | 24 |
 `
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-func TestWhatWasLeftOutHasNoRow(t *testing.T) {
+func TestWhatWasLeftOutHasNoColumn(t *testing.T) {
 	r := sample()
 	r.Runs[0].ToolHive = nil
-	if got := tables(r)["times"]; !strings.Contains(got, "| ToolHive's operator / Freehold |  | 2.00 |") {
+	if got := tables(r)["memory"]; !strings.HasPrefix(got, "| | Freehold, 100 | Freehold, 300 | ToolHive's operator, 300 |\n|---|---:|---:|---:|\n") {
 		t.Errorf("got:\n%s", got)
 	}
 	r.Runs[1].ToolHive = nil
@@ -74,38 +69,21 @@ func TestWhatWasLeftOutHasNoRow(t *testing.T) {
 	}
 }
 
-// TestARestartIsDividedByAllMCPServers: those whose Deployments were scaled by hand are there as well.
-func TestARestartIsDividedByAllMCPServers(t *testing.T) {
+// The tables show the smallest run, and the largest that did not leave ToolHive's operator out.
+func TestTablesShowTheRunsThatCompare(t *testing.T) {
 	r := sample()
-	restarted := recording.Stage{CPU: map[string]float64{recording.APIServer: 3}}
-	r.Runs[0].Freehold.Stages[recording.Restart] = restarted
-	r.Runs[0].Freehold.Answers[recording.Scale] = recording.Answers{Edits: 50}
-	r.Runs[1].Freehold.Stages[recording.Restart] = restarted
-	if got := tables(r)["requests"]; !strings.Contains(got, "| the same for each 1,000 MCPServers | Freehold | 20.00 | 10.00 |") {
-		t.Errorf("got:\n%s", got)
-	}
-}
-
-func TestEachKindOfWriteIsCounted(t *testing.T) {
-	want := `| Verb and resource | Freehold | ToolHive's operator |
-|---|---:|---:|
-| apply deployments | 1 | 0 |
-| update deployments | 0 | 2 |
-`
-	if diff := cmp.Diff(want, tables(sample())["kinds"]); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-}
-
-// The largest run may have left ToolHive's operator out.
-func TestKindsOfTheLargestRunOfBoth(t *testing.T) {
-	r := sample()
-	want := tables(r)["kinds"]
-	more := r.Runs[len(r.Runs)-1]
-	more.Servers, more.ToolHive = 2*more.Servers, nil
+	want := tables(r)["memory"]
+	between, more := r.Runs[1], r.Runs[1]
+	between.Servers = 200
+	more.Servers, more.ToolHive = 600, nil
+	r.Add(between)
 	r.Add(more)
-	if diff := cmp.Diff(want, tables(r)["kinds"]); diff != "" {
+	if diff := cmp.Diff(want, tables(r)["memory"]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	r.Runs = r.Runs[:1]
+	if got := tables(r)["memory"]; !strings.HasPrefix(got, "| | Freehold, 100 | ToolHive's operator, 100 |\n") {
+		t.Errorf("a single run:\n%s", got)
 	}
 }
 
@@ -115,8 +93,8 @@ func TestASoakIsATableOfResults(t *testing.T) {
 		Commit:  "abc", Servers: 50, Seed: 7, Churn: 60, Took: 180, Remark: "It was hot.",
 		Results: []recording.Result{{What: "writes", Found: "0"}, {What: "labels", Found: "2\n    a\n    b", Failed: true}},
 	})
-	want := `The recorded run had 50 MCPServers and the seed 7, at commit abc, with Kubernetes v1 on 2 processors (Some) and 2.0 GiB. ` +
-		`Its churn lasted 1 min of 3. It was hot.
+	want := `50 MCPServers, seed 7, commit abc, Kubernetes v1, 2 processors (Some), 2.0 GiB; churn for 1 min of 3.
+It was hot.
 
 | What | Result |
 |---|---|
