@@ -77,34 +77,34 @@ type Step struct {
 var (
 	// beginning are the steps without which nothing is done. One that does not go on ends the pass.
 	beginning = []Step{
-		{"takeover", "decides whether to take over what ToolHive has made, or whose turn it is; otherwise reports why not", beginTakeover},
-		{"finalizer", "owns the finalizer, and has the API server confirm the MCPServer where a child is in doubt", ownFinalizer},
+		{"takeover", "decides whether to take over what ToolHive made, and waits for its turn", beginTakeover},
+		{"finalizer", "adds the finalizer; confirms the MCPServer where a child is in doubt", ownFinalizer},
 		{"inputs", "collects the objects that the MCPServer refers to", collectInput},
 	}
 	// acting are the steps that bring the children about. After one that does not go on the pass reports.
 	acting = []Step{
-		{"settled pass", "recalls how an earlier pass has left the same children for the same input, which leaves nothing to do", recallSettled},
+		{"settled pass", "repeats an earlier result for the same input", recallSettled},
 		{"render", "turns the MCPServer and its inputs into intents", renderIntents},
-		{"references", "has reads confirm references where a child claims to be made from newer ones", always(confirmReferences)},
-		{"turns", "holds the proxy back until its turn, if a reference has changed that many MCPServers may share", always(awaitTurn)},
-		{"ConfigMaps", "forgets the ConfigMaps that are not wanted any more", always(forgetConfigMaps)},
-		{"misread ConfigMaps", "refuses those of other clients that a pod of the proxy may have read under a name of ours", always(refuseMisread)},
-		{"children", "writes the intents, each after those that it depends on", unlessBlocked(writeChildren)},
+		{"references", "reads references where a child claims newer ones", always(confirmReferences)},
+		{"turns", "holds the proxy back until its turn, if a shared reference changed", always(awaitTurn)},
+		{"ConfigMaps", "forgets unwanted ConfigMaps", always(forgetConfigMaps)},
+		{"misread ConfigMaps", "refuses ConfigMaps that other clients made under Freehold's names", always(refuseMisread)},
+		{"children", "writes the intents in the order of their dependencies", unlessBlocked(writeChildren)},
 		{"replicas", "writes the numbers of replicas, or leaves them to others", unlessBlocked(writeReplicas)},
-		{"restart", "deletes the proxies for which the author of the MCPServer does not want to wait", unlessBlocked(restartAtOnce)},
-		{"pruning", "deletes the children that are not wanted, and that no pod uses or may come to use", unlessBlocked(prune)},
-		{"conflicts", "recalls the conflicts of writers that have made no attempt", always(recallConflicts)},
-		{"requests", "carries out what the author asks for by annotations: to take fields, or to leave them to others", always(followRequests)},
-		{"settling", "remembers how it has left the children, if nothing is left to do", always(settle)},
+		{"restart", "deletes the proxies that the author wants restarted at once", unlessBlocked(restartAtOnce)},
+		{"pruning", "deletes unwanted children that no pod can need", unlessBlocked(prune)},
+		{"conflicts", "keeps the conflicts of writers that made no attempt", always(recallConflicts)},
+		{"requests", "takes or yields fields as the author's annotations request", always(followRequests)},
+		{"settling", "remembers the result, if nothing is left to do", always(settle)},
 	}
 	// reporting are the steps that look after pods and write the status. One that does not go on ends the pass.
 	reporting = []Step{
-		{"end of takeover", "records that a takeover is done, and reports how far one is", always(endTakeover)},
+		{"end of takeover", "records that a takeover is done, or its progress", always(endTakeover)},
 		{"observation", "collects what the status is computed from", observe},
-		{"proxy recovery", "deletes proxies that wait out a back-off although their backend is back", always(recoverFailedProxies)},
-		{"reattachment", "deletes proxies that are attached to a process that has ended, where the Deployment cannot follow", always(reattachStranded)},
-		{"rollouts", "looks at the rollouts, and evicts the next pod of the backend where Kubernetes does not", always(continueRollouts)},
-		{"status", "computes the status, writes it if it differs, and records events about what is new in it", always(reportStatus)},
+		{"proxy recovery", "deletes proxies in back-off whose backend is back", always(recoverFailedProxies)},
+		{"reattachment", "deletes proxies attached to an ended process, where the Deployment cannot follow", always(reattachStranded)},
+		{"rollouts", "follows rollouts; evicts the backend's next pod where Kubernetes does not", always(continueRollouts)},
+		{"status", "computes the status, writes it if it differs, and records events", always(reportStatus)},
 	}
 )
 
