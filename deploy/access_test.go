@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -160,6 +161,45 @@ func TestNobodyMayUpdate(t *testing.T) {
 				t.Errorf("the verb update is allowed for %v, want %v", got, want)
 			}
 		})
+	}
+}
+
+// aggregated is what the label begins with that adds a ClusterRole to one of Kubernetes' own.
+const aggregated = "rbac.authorization.k8s.io/aggregate-to-"
+
+// TestUsersMayReadAndEdit shows that who may view or edit a namespace may do so with what the CRDs define, but for statuses.
+func TestUsersMayReadAndEdit(t *testing.T) {
+	all := installed(t)
+	var resources []string
+	for _, definition := range all.definitions {
+		resource, _, _ := strings.Cut(definition.Name, ".")
+		resources = append(resources, resource)
+	}
+	slices.Sort(resources)
+	reading, writing := []string{"get", "list", "watch"}, []string{"create", "update", "patch", "delete", "deletecollection"}
+	want := map[string][]string{"view": reading, "edit": slices.Concat(reading, writing), "admin": slices.Concat(reading, writing)}
+	got := map[string][]string{}
+	for _, role := range all.usersRoles {
+		rule := one(t, role.Rules)
+		slices.Sort(rule.Resources)
+		if diff := cmp.Diff([]string{"toolhive.stacklok.dev"}, rule.APIGroups) + cmp.Diff(resources, rule.Resources); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", role.Name, diff)
+		}
+		for label := range role.Labels {
+			if to, ok := strings.CutPrefix(label, aggregated); ok {
+				got[to] = append(got[to], rule.Verbs...)
+			}
+		}
+	}
+	for to := range want {
+		slices.Sort(want[to])
+		slices.Sort(got[to])
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("verbs (-want +got):\n%s", diff)
+	}
+	if n := len(installedNamespaced(t).usersRoles); n > 0 {
+		t.Errorf("the installation for a few namespaces has %d ClusterRoles", n)
 	}
 }
 

@@ -35,6 +35,7 @@ type objects struct {
 	roles               []rbacv1.Role
 	roleBindings        []rbacv1.RoleBinding
 	clusterRoles        []rbacv1.ClusterRole
+	usersRoles          []rbacv1.ClusterRole // those that Kubernetes adds to its own for users
 	clusterRoleBindings []rbacv1.ClusterRoleBinding
 	flowSchemas         []flowcontrolv1.FlowSchema
 	priorityLevels      []flowcontrolv1.PriorityLevelConfiguration
@@ -97,7 +98,12 @@ func decode(t *testing.T, manifests string) objects {
 		case "RoleBinding":
 			all.roleBindings = append(all.roleBindings, strict[rbacv1.RoleBinding](t, document))
 		case "ClusterRole":
-			all.clusterRoles = append(all.clusterRoles, strict[rbacv1.ClusterRole](t, document))
+			role := strict[rbacv1.ClusterRole](t, document)
+			if role.Labels[aggregated+"admin"] != "" {
+				all.usersRoles = append(all.usersRoles, role)
+			} else {
+				all.clusterRoles = append(all.clusterRoles, role)
+			}
 		case "ClusterRoleBinding":
 			all.clusterRoleBindings = append(all.clusterRoleBindings, strict[rbacv1.ClusterRoleBinding](t, document))
 		case "FlowSchema":

@@ -133,7 +133,7 @@ func (r *resident) has(t *testing.T, object ...string) bool {
 func (r *resident) checkUninstalled(t *testing.T, definitions bool) {
 	t.Helper()
 	for _, object := range [][]string{
-		{"namespace/" + operator.Namespace}, {"clusterrole/freehold"}, {"clusterrolebinding/freehold"},
+		{"namespace/" + operator.Namespace}, {"clusterrole/freehold", "clusterrole/freehold-view", "clusterrole/freehold-edit"}, {"clusterrolebinding/freehold"},
 	} {
 		if r.has(t, object...) {
 			t.Errorf("%v is still there", object)
