@@ -96,56 +96,53 @@ func newOptions(env settings.Environment) *options {
 
 func (o *options) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.kubeconfig, "kubeconfig", o.kubeconfig,
-		"Path of a kubeconfig. Empty uses the pod's own ServiceAccount.")
+		"Path of a kubeconfig; empty uses the pod's ServiceAccount.")
 	flags.StringSliceVar(&o.namespaces, "watch-namespaces", o.namespaces,
 		"Namespaces to watch; empty watches all. Environment: WATCH_NAMESPACE.")
 	flags.StringVar(&o.selector, "mcpserver-selector", o.selector,
-		"Work for the MCPServers with these labels alone, such as shard=a or 'shard notin (a,b)'; empty means all. Other operators work "+
-			"for the rest, each with a lease of its own.")
+		"Reconcile only MCPServers with these labels, such as shard=a or 'shard notin (a,b)'; empty means all.")
 	o.rendering.AddFlags(flags)
-	flags.IntVar(&o.workers, "workers", o.workers, "Number of concurrent workers; each reconciles one MCPServer at a time. At most half of them work for one namespace.")
+	flags.IntVar(&o.workers, "workers", o.workers, "MCPServers to reconcile at a time, at most half of them in one namespace.")
 	flags.StringVar(&o.takeover, "takeover", o.takeover,
-		"Whether to take over MCPServers that ToolHive created: auto takes over all, manual those with the annotation "+
+		"Which MCPServers created by ToolHive to take over: auto means all, manual those with the annotation "+
 			v1beta1.AnnotationTakeover+"="+v1beta1.TakeoverApproved+", off none.")
 	flags.IntVar(&o.configRollouts, "config-rollouts-at-once", o.configRollouts,
-		"How many MCPServers of a namespace are rolled out at a time for a change of a configuration that they refer to; each operator "+
-			"counts its own.")
+		"MCPServers of a namespace to roll out at a time for a changed configuration, for each operator.")
 	flags.IntVar(&o.takeovers, "takeovers-at-once", o.takeovers,
-		"How many MCPServers of a namespace are taken over at a time; each operator counts its own.")
+		"MCPServers of a namespace to take over at a time, for each operator.")
 	flags.StringVar(&o.configs, "configs", o.configs,
-		"Which operator writes the status and the finalizer of MCPOIDCConfigs, the other kinds of configuration, and MCPGroups: freehold "+
-			"takes over what ToolHive's operator holds, toolhive leaves all to ToolHive's, auto leaves to it those that it holds. Of several "+
-			"operators with --mcpserver-selector one is to have freehold; auto is toolhive there.")
+		"Which operator writes the status and finalizer of MCPOIDCConfigs, other configurations and MCPGroups: freehold takes over "+
+			"what ToolHive's operator holds, toolhive leaves all to it, auto what it holds. With --mcpserver-selector auto means "+
+			"toolhive; one of these operators needs freehold.")
 	flags.DurationVar(&o.resync, "resync-period", o.resync,
-		"How often every MCPServer is reconciled without a cause; 0 for never. It costs no requests.")
+		"How often to reconcile every MCPServer anyway; 0 for never. It costs no requests.")
 	flags.Float32Var(&o.qps, "kube-api-qps", o.qps,
-		"How many requests a second to send to the API server at most; negative for any number, which its priority and fairness limits.")
-	flags.IntVar(&o.burst, "kube-api-burst", o.burst, "How many requests to send at a time where fewer were sent before; 0 for as many as --kube-api-qps.")
+		"Most requests a second to the API server; negative leaves the limit to its priority and fairness.")
+	flags.IntVar(&o.burst, "kube-api-burst", o.burst, "Most requests in a burst; 0 for as many as --kube-api-qps.")
 	flags.StringVar(&o.healthAddress, "health-probe-bind-address", o.healthAddress,
-		"Address of /livez and /readyz; 0 turns them off.")
+		"Address of /livez and /readyz; 0 for none.")
 	flags.StringVar(&o.metricsAddress, "metrics-bind-address", o.metricsAddress,
-		"Address of /metrics; 0 turns it off.")
+		"Address of /metrics; 0 for none.")
 	flags.BoolVar(&o.metricsSecure, "metrics-secure", o.metricsSecure,
-		"Serve /metrics by TLS, and only to clients that may get the path /metrics.")
+		"Serve /metrics by TLS, only to clients that may get the path /metrics.")
 	flags.StringVar(&o.metricsCertificates, "metrics-certificate-directory", o.metricsCertificates,
-		"Directory of the certificate for secure metrics, in tls.crt and tls.key; changes are noticed. Empty means a self-signed one.")
+		"Directory of tls.crt and tls.key for secure metrics; changes need no restart. Empty means self-signed.")
 	flags.StringVar(&o.tracingEndpoint, "tracing-endpoint", o.tracingEndpoint,
-		"Collector that receives traces, as host:port, by OTLP over gRPC without TLS; empty makes no traces.")
+		"Collector of traces, as host:port, by OTLP over gRPC without TLS; empty creates none.")
 	flags.Int32Var(&o.tracingSamplingRate, "tracing-sampling-rate-per-million", o.tracingSamplingRate,
-		"How many of a million reconciliations are traced.")
+		"Reconciliations to trace, of a million.")
 	flags.BoolVar(&o.leaderElect, "leader-elect", o.leaderElect,
 		"Work only while holding the lease, so that several replicas can run.")
 	flags.StringVar(&o.leaseName, "leader-elect-resource-name", o.leaseName,
-		"Name of the lease; "+defaultLease+" when empty. Operators with different selectors need different ones, so --mcpserver-selector "+
-			"needs it.")
+		"Name of the lease; "+defaultLease+" when empty. Operators with different selectors need different leases.")
 	flags.StringVar(&o.leaseNamespace, "leader-elect-resource-namespace", o.leaseNamespace,
-		"Namespace of the lease; empty means the pod's own. Environment: POD_NAMESPACE.")
+		"Namespace of the lease; empty means the pod's. Environment: POD_NAMESPACE.")
 	flags.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", o.leaseDuration,
-		"How long others wait before they take over a lease that is not renewed.")
+		"How long until other replicas take over an unrenewed lease.")
 	flags.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", o.renewDeadline,
-		"How long the leader tries to renew before it gives up.")
+		"How long the leader tries to renew the lease.")
 	flags.DurationVar(&o.retryPeriod, "leader-elect-retry-period", o.retryPeriod,
-		"How long to wait between two attempts to get or renew the lease.")
+		"Wait between attempts to get or renew the lease.")
 }
 
 // defaultLease is the name of the lease of operators that work for all MCPServers.

@@ -107,21 +107,21 @@ func (r *Rendering) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&r.RedisSecretKey, "default-redis-secret-key", r.RedisSecretKey,
 		"Key of the password in that Secret. Environment: TOOLHIVE_DEFAULT_REDIS_SECRET_KEY.")
 	flags.StringVar(&r.RedisTLS, "default-redis-tls", r.RedisTLS,
-		"Whether the proxies speak TLS with that Redis: true or false. Environment: TOOLHIVE_DEFAULT_REDIS_TLS_ENABLED.")
+		"Whether the proxies use TLS with that Redis. Environment: TOOLHIVE_DEFAULT_REDIS_TLS_ENABLED.")
 	flags.Lookup("default-redis-tls").NoOptDefVal = "true"
 	flags.StringVar(&r.RedisCASecret, "default-redis-tls-ca-secret-name", r.RedisCASecret,
-		"Secret, in each MCPServer's namespace, with the certificate authorities of that Redis; empty trusts those of the proxy's "+
-			"image. Environment: TOOLHIVE_DEFAULT_REDIS_TLS_CA_SECRET_NAME.")
+		"Secret, in each MCPServer's namespace, with that Redis's certificate authorities; empty trusts those of the proxy's image. "+
+			"Environment: TOOLHIVE_DEFAULT_REDIS_TLS_CA_SECRET_NAME.")
 	flags.StringVar(&r.RedisCAKey, "default-redis-tls-ca-secret-key", r.RedisCAKey,
 		"Key of the certificates in that Secret. Environment: TOOLHIVE_DEFAULT_REDIS_TLS_CA_SECRET_KEY.")
 	flags.StringVar(&r.OpenShift, "openshift", r.OpenShift,
-		"Whether the cluster assigns user ids by itself: auto, true or false. Environment: OPERATOR_OPENSHIFT.")
+		"Whether the cluster assigns user ids: auto, true or false. Environment: OPERATOR_OPENSHIFT.")
 	flags.BoolVar(&r.UsageMetrics, "usage-metrics", r.UsageMetrics,
-		"Whether the proxies report usage metrics to Stacklok, as ToolHive's do. Environment: TOOLHIVE_USAGE_METRICS_ENABLED=false or "+
+		"Whether the proxies report usage metrics to Stacklok. Environment: TOOLHIVE_USAGE_METRICS_ENABLED=false or "+
 			"TOOLHIVE_SKIP_UPDATE_CHECK=true turns it off.")
 	flags.IntVar(&r.MaxObjectSize, "max-object-size", r.MaxObjectSize,
-		"How large the spec of an MCPServer or of a configuration may be, in bytes; twice that for a ConfigMap that one refers to. Larger ones "+
-			"are refused as TooLarge and not kept in memory.")
+		"Largest spec of an MCPServer or a configuration, in bytes; a referenced ConfigMap may have twice that. Larger objects are "+
+			"refused as TooLarge and not kept in memory.")
 }
 
 // Validate returns an error that names each invalid setting by its flag.
