@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -47,12 +48,11 @@ func run(ctx context.Context, args []string) error {
 const head = `<!-- Written by hack/update-docs.sh; edit pkg/metrics or docs/metricslist, not this. -->
 # Metrics
 
-The operator exposes these metrics on ` + "`/metrics`" + `, in the Prometheus format. Each replica has its own. Only the leader
-reconciles, so the counters of the other replicas do not change. [monitoring.md](monitoring.md) explains how to scrape the metrics, and
-describes the alerts and the dashboard.
+Each replica of the operator serves these on ` + "`/metrics`" + `, in the Prometheus format. [monitoring.md](monitoring.md) shows how to
+scrape them, and has the alerts and the dashboard. Only the leader reconciles, so the counters of other replicas stand still.
 
-A minor release may rename or remove an ALPHA metric, and its release notes then say so. A STABLE metric keeps its name, type and
-labels. A counter or gauge with labels appears with its first value, unless its description says otherwise.
+A minor release may rename or remove an ALPHA metric; its release notes say so. A STABLE metric keeps its name, type and labels. A
+counter or gauge with labels appears with its first value, unless its description says otherwise.
 
 ## Freehold's own
 `
@@ -62,26 +62,27 @@ const middle = `
 
 | Outcome | Means |
 |---|---|
-| ` + "`unchanged`" + ` | the object already matches the intent; no request |
+| ` + "`unchanged`" + ` | the object already matches; no request |
 | ` + "`held`" + ` | an earlier refusal still stands; no request |
-| ` + "`created`, `applied`, `claimed`" + ` | an object was created; changed; left unchanged while its fields changed owners |
+| ` + "`created`, `applied`" + ` | an object was created; changed |
+| ` + "`claimed`" + ` | fields changed owners, and no value changed |
 | ` + "`deleted`" + ` | an object was deleted, or a pod evicted |
 | ` + "`conflict`" + ` | another field manager owns a field with another value. Freehold retries when something changes |
-| ` + "`stale`, `moved`, `gone`" + ` | the object was newer than the operator's view; changed in the meantime, or its namespace is being deleted; is being deleted itself. These usually pass without action |
-| ` + "`invalid`, `terminal`, `foreign`" + ` | the API server cannot store it; the body cannot be applied; another owner has an object of that name |
-| ` + "`altered`" + ` | accepted, and stored otherwise than sent: an admission policy or webhook changed it |
-| ` + "`undone`" + ` | other clients undo the write again and again; it is made again after a wait |
-| ` + "`forbidden`, `transient`" + ` | refused by authorization, a quota or an admission policy; the API server could not answer |
+| ` + "`stale`, `moved`" + ` | the object is newer than the operator's view; it changed meanwhile, or its namespace is being deleted. Usually passes |
+| ` + "`gone`" + ` | the object is being deleted. Usually passes |
+| ` + "`invalid`, `terminal`" + ` | the API server cannot store the object; the body cannot be applied |
+| ` + "`foreign`" + ` | an object of that name has another owner |
+| ` + "`altered`" + ` | stored otherwise than sent: admission changed it |
+| ` + "`undone`" + ` | other clients undo the write again and again; Freehold waits before the next |
+| ` + "`forbidden`, `transient`" + ` | authorization, a quota or admission refuses the write; the API server did not answer |
 
-Freehold retries all refusals but ` + "`conflict`" + ` with back-off, at the latest every ten minutes, and counts each retry; in between
-they are ` + "`held`" + `. It decides ` + "`stale`" + ` and ` + "`foreign`" + ` without a request, and most conflicts, see
-[architecture](architecture.md#the-caches). The outcomes of the last six rows exist from the start, at 0, for each writer and
-kind that it writes.
+Freehold retries every refusal but ` + "`conflict`" + ` with back-off, after ten minutes at most, and counts each retry. The outcomes from
+` + "`conflict`" + ` on exist from the start, at 0, for each writer and kind that it writes.
 
 ## Metrics of the libraries
 
-These come from client-go and component-base, with the same names as in the components of Kubernetes. The queue of MCPServers has ` + "`name=\"mcpserver\"`" + `; the
-lease has the name of ` + "`--leader-elect-resource-name`" + `.
+client-go and component-base expose these, as in Kubernetes' components. The queue of MCPServers has ` + "`name=\"mcpserver\"`" + `; the lease has
+the name of ` + "`--leader-elect-resource-name`" + `. The HELP texts on ` + "`/metrics`" + ` say more.
 `
 
 const tail = `
@@ -96,14 +97,22 @@ func document(own []metrics.Family, gathered []*dto.MetricFamily) (string, error
 	for _, f := range own {
 		fmt.Fprintf(&text, "\n### %s\n\n%s, %s. %s\n", f.Name, f.Type, f.Stability, f.Help)
 		if len(f.Labels) > 0 {
-			text.WriteString("\n| Label | Means | Values |\n|---|---|---|\n")
+			text.WriteString("\n")
 		}
+		shared := map[string][]string{}
 		for _, l := range f.Labels {
-			fmt.Fprintf(&text, "| `%s` | %s | %s |\n", l.Name, l.Meaning, values(l.Values))
+			if other := listedAt(own, f, l); other != f.Name {
+				shared[other] = append(shared[other], l.Name)
+			} else {
+				fmt.Fprintf(&text, "- `%s` (%s)%s\n", l.Name, l.Meaning, values(l.Values))
+			}
+		}
+		for _, other := range slices.Sorted(maps.Keys(shared)) {
+			fmt.Fprintf(&text, "- %s: as for [`%s`](#%s)\n", list(shared[other]), other, other)
 		}
 	}
 	text.WriteString(middle)
-	text.WriteString("\n| Metric | Type | Labels | Stability | Means |\n|---|---|---|---|---|\n")
+	text.WriteString("\n| Metric | Type | Labels | Means |\n|---|---|---|---|\n")
 	rows := 0
 	for _, f := range gathered {
 		if isOwn(own, f.GetName()) || ofProcess(f.GetName()) {
@@ -113,8 +122,8 @@ func document(own []metrics.Family, gathered []*dto.MetricFamily) (string, error
 		if !ok || !strings.HasPrefix(f.GetHelp(), "[") {
 			return "", fmt.Errorf("%s has no stability level: %q", f.GetName(), f.GetHelp())
 		}
-		fmt.Fprintf(&text, "| `%s` | %s | %s | %s | %s |\n",
-			f.GetName(), strings.ToLower(f.GetType().String()), labels(f), stability, cell(help))
+		fmt.Fprintf(&text, "| `%s` | %s, %s | %s | %s |\n",
+			f.GetName(), strings.ToLower(f.GetType().String()), stability, labels(f), cell(brief(help)))
 		rows++
 	}
 	if rows == 0 {
@@ -132,14 +141,12 @@ func cardinality(own []metrics.Family) string {
 			names = append(names, "`"+f.Name+"`")
 		}
 	}
-	const rest = "Conditions and the log name the MCPServers that a metric counts.\n"
+	const rest = "Conditions and the log name the MCPServers that others count.\n"
 	if len(names) == 0 {
 		return "\nNo label names an MCPServer, so the number of series does not depend on the number of MCPServers.\n" + rest
 	}
 	return "\nThe labels of " + strings.Join(names, " and ") + " name an MCPServer, or its StatefulSet,\n" +
-		"which has the same name. They have a series only for the MCPServers in their description. No other metric names MCPServers,\n" +
-		"and the only values of the label `writer` are Freehold's field managers and `none`. So the number of their series does not\n" +
-		"depend on the number of MCPServers. " + rest
+		"which has the same name. The number of all other series does not depend on the number of MCPServers.\n" + rest
 }
 
 func isOwn(own []metrics.Family, name string) bool {
@@ -159,24 +166,58 @@ func ofProcess(name string) bool {
 // labels lists the names of a gathered metric's labels.
 func labels(f *dto.MetricFamily) string {
 	if len(f.GetMetric()) == 0 || len(f.GetMetric()[0].GetLabel()) == 0 {
-		return "none"
+		return ""
 	}
 	var names []string
 	for _, pair := range f.GetMetric()[0].GetLabel() {
-		names = append(names, "`"+pair.GetName()+"`")
+		names = append(names, pair.GetName())
 	}
-	return strings.Join(names, ", ")
+	return list(names)
 }
 
+// many values of a label are listed at one metric alone.
+const many = 10
+
+// listedAt returns the name of the metric that lists the values of a label of f: the last one that has them, if they are many.
+func listedAt(own []metrics.Family, f metrics.Family, of metrics.Label) string {
+	if len(of.Values) < many {
+		return f.Name
+	}
+	for _, other := range slices.Backward(own) {
+		if slices.ContainsFunc(other.Labels, func(l metrics.Label) bool { return l.Name == of.Name && slices.Equal(l.Values, of.Values) }) {
+			return other.Name
+		}
+	}
+	return f.Name
+}
+
+// values lists those of a label. An open set has no list.
 func values(of []string) string {
 	if of == nil {
-		return "any"
+		return ""
 	}
+	return ": " + list(of)
+}
+
+func list(of []string) string {
 	quoted := make([]string, len(of))
 	for i, value := range of {
 		quoted[i] = "`" + value + "`"
 	}
 	return strings.Join(quoted, ", ")
+}
+
+// brief returns the first sentence of a library's help, without what other columns say: the type, and the labels that the metric is
+// divided by.
+func brief(help string) string {
+	help, _, _ = strings.Cut(strings.Join(strings.Fields(help), " "), ". ")
+	help, _, _ = strings.Cut(help, ", partitioned by ")
+	for _, opening := range []string{"Total number of ", "Number of ", "The count of ", "Gauge of ", "Histogram of "} {
+		if rest, found := strings.CutPrefix(help, opening); found {
+			help = strings.ToUpper(rest[:1]) + rest[1:]
+		}
+	}
+	return strings.TrimSuffix(help, ".") + "."
 }
 
 // cell makes a text fit into a cell of a table.

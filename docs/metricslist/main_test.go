@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -109,21 +110,21 @@ func TestDocumentDescribesEachMetric(t *testing.T) {
 	got, err := document(own, []*dto.MetricFamily{
 		of("a_total", "[ALPHA] Counts.", dto.MetricType_COUNTER, "x", "y"),
 		of("go_threads", "Threads.", dto.MetricType_GAUGE),
-		of("b_seconds", "[BETA] This | that,\nor both.", dto.MetricType_HISTOGRAM, "z"),
-		of("c", "[STABLE] C.", dto.MetricType_GAUGE),
+		of("b_seconds", "[BETA] This | that,\nor both. In seconds.", dto.MetricType_HISTOGRAM, "z"),
+		of("c", "[STABLE] Number of lines, partitioned by\nlength", dto.MetricType_GAUGE),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, part := range []string{
-		"\n### a_total\n\ncounter, ALPHA. Counts.\n", "| `x` | an x | `1`, `2` |\n| `y` | a y | any |\n",
-		"| `b_seconds` | histogram | `z` | BETA | This \\| that, or both. |\n| `c` | gauge | none | STABLE | C. |\n",
+		"\n### a_total\n\ncounter, ALPHA. Counts.\n", "- `x` (an x): `1`, `2`\n- `y` (a y)\n",
+		"| `b_seconds` | histogram, BETA | `z` | This \\| that, or both. |\n| `c` | gauge, STABLE |  | Lines. |\n",
 	} {
 		if !strings.Contains(got, part) {
 			t.Errorf("no %q in\n%s", part, got)
 		}
 	}
-	for _, part := range []string{"| `a_total`", "go_threads"} {
+	for _, part := range []string{"| `a_total`", "go_threads", "In seconds"} {
 		if strings.Contains(got, part) {
 			t.Errorf("%q is in\n%s", part, got)
 		}
@@ -133,6 +134,32 @@ func TestDocumentDescribesEachMetric(t *testing.T) {
 	}
 	if _, err := document(own, nil); err == nil {
 		t.Error("no library: want an error")
+	}
+}
+
+// A long list of values is there once, and the other metrics with these values refer to it.
+func TestDocumentListsManyValuesOnce(t *testing.T) {
+	var all []string
+	for i := range many {
+		all = append(all, fmt.Sprint("value", i))
+	}
+	shared, few := ours.Label{Name: "x", Meaning: "an x", Values: all}, ours.Label{Name: "y", Meaning: "a y", Values: all[:1]}
+	own := []ours.Family{
+		{Name: "a_total", Type: ours.Counter, Stability: metrics.ALPHA, Help: "Counts.", Labels: []ours.Label{shared, few}},
+		{Name: "b_total", Type: ours.Counter, Stability: metrics.ALPHA, Help: "Counts.", Labels: []ours.Label{shared, few}},
+	}
+	name, help, typ := "c", "[ALPHA] C.", dto.MetricType_GAUGE
+	got, err := document(own, []*dto.MetricFamily{{Name: &name, Help: &help, Type: &typ}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{
+		"a_total\n\ncounter, ALPHA. Counts.\n\n- `y` (a y): `value0`\n- `x`: as for [`b_total`](#b_total)\n",
+		"b_total\n\ncounter, ALPHA. Counts.\n\n- `x` (an x): `value0`, `value1`",
+	} {
+		if !strings.Contains(got, part) {
+			t.Errorf("no %q in\n%s", part, got)
+		}
 	}
 }
 

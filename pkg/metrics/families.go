@@ -112,12 +112,12 @@ func Families() []Family {
 		},
 		{
 			Name: Claims, Type: Counter, Stability: metrics.ALPHA,
-			Help:   "Edits of managedFields by writer, kind of object and cause: taken, yielded, restored, inherited, unset, repaired.",
+			Help:   "Edits of managedFields by writer, kind of object and cause.",
 			Labels: []Label{writerLabel(), kindLabel(), {Name: "cause", Meaning: "why fields changed owners", Values: valuesOf(apply.Causes())}},
 		},
 		{
 			Name: Configs, Type: Gauge, Stability: metrics.ALPHA,
-			Help: "Objects that MCPServers refer to, by kind and by the operator that writes their status and finalizer: freehold, toolhive, or undecided while Freehold waits to see whether ToolHive's operator writes them.",
+			Help: "Objects that MCPServers refer to, by kind and by the operator that writes their status and finalizer; undecided while Freehold waits to see whether ToolHive's operator writes them.",
 			Labels: []Label{
 				{Name: "kind", Meaning: "of the object", Values: configKinds()},
 				{Name: "owner", Meaning: "which operator", Values: valuesOf(configcontroller.ConfigOwners())},
@@ -125,14 +125,14 @@ func Families() []Family {
 		},
 		{
 			Name: Conflicts, Type: Gauge, Stability: metrics.ALPHA,
-			Help: "Fields that another field manager owns and for which a writer wants a different value, by writer, kind of object and class of that manager.",
+			Help: "Fields that another field manager owns and for which a writer wants a different value.",
 			Labels: []Label{writerLabel(), kindLabel(), {
 				Name: "manager_class", Meaning: "class of the field's owner", Values: valuesOf(managers.ManagerClasses()),
 			}},
 		},
 		{
 			Name: OnDelete, Type: Gauge, Stability: metrics.ALPHA,
-			Help: "1 for each StatefulSet of an MCPServer whose updateStrategy is OnDelete, so that Kubernetes does not replace its pods.",
+			Help: "1 for each StatefulSet of an MCPServer with the updateStrategy OnDelete: Kubernetes does not replace its pods.",
 			Labels: []Label{
 				{Name: "namespace", Meaning: "of the StatefulSet"},
 				{Name: "statefulset", Meaning: "its name"},
@@ -140,11 +140,11 @@ func Families() []Family {
 		},
 		{
 			Name: Panics, Type: Counter, Stability: metrics.ALPHA,
-			Help: "Panics that were confined to one object: the pass, the event or the reduction that panicked is tried again. The log has the stack of each.",
+			Help: "Panics, each confined to one object, which is tried again. The log has the stacks.",
 		},
 		{
 			Name: QueueWait, Type: Gauge, Stability: metrics.ALPHA,
-			Help:   "How long the key of a workqueue has waited that has waited longest, in seconds; 0 when none waits.",
+			Help:   "How long the oldest key of a workqueue has waited, in seconds; 0 when none waits.",
 			Labels: []Label{{Name: "queue", Meaning: "which workqueue, as `name` of the metrics `workqueue_*`", Values: controller.QueueNames()}},
 		},
 		{
@@ -169,7 +169,7 @@ func Families() []Family {
 		},
 		{
 			Name: FailingWatches, Type: Gauge, Stability: metrics.ALPHA,
-			Help: "For how long the operator has not been able to list or watch a kind that it needs, in seconds, as of the last attempt. There is a series only for what fails, and for three minutes after that.",
+			Help: "For how many seconds the operator has not been able to list or watch a kind that it needs, as of the last attempt. Only failing kinds have a series, and for three minutes longer.",
 			Labels: []Label{
 				{Name: "kind", Meaning: "which kind", Values: controller.WatchedKinds()},
 				{Name: "watched_namespace", Meaning: "one of `--watch-namespaces`; empty where all namespaces are watched"},
@@ -177,7 +177,7 @@ func Families() []Family {
 		},
 		{
 			Name: Writes, Type: Counter, Stability: metrics.ALPHA,
-			Help:   "Intents by writer, kind of object and outcome. Deletions and evictions have the writer none. The outcomes unchanged, held, foreign and stale sent no request.",
+			Help:   "Writes that Freehold wants, by writer, kind of object and outcome. The outcomes unchanged, held, foreign and stale sent no request.",
 			Labels: []Label{writerLabel(), kindLabel(), {Name: "outcome", Meaning: "result of the intent", Values: outcomes()}},
 		},
 	}

@@ -28,6 +28,7 @@ func TestMetrics(t *testing.T) {
 	for name, want := range map[string]struct{ typ, label, value string }{
 		"freehold_writes_total":                {"counter", "outcome", "forbidden"},
 		"freehold_field_conflicts":             {"gauge", "manager_class", "scaler"},
+		"freehold_claim_changes_total":         {"counter", "writer", "freehold-proxy"},
 		"freehold_takeovers":                   {"gauge", "state", "waiting"},
 		"freehold_ondelete_backends":           {"gauge", "statefulset", ""},
 		"workqueue_depth":                      {"gauge", "name", ""},

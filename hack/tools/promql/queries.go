@@ -26,14 +26,21 @@ type Metric struct {
 
 var (
 	ownHeading = regexp.MustCompile(`(?m)^### (\w+)\n\n(\w+), `)
-	ownLabel   = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| [^|]* \\| ([^|]*) \\|$")
-	libraryRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (\\w+) \\| ([^|]*) \\| \\w+ \\|")
+	ownLabel   = regexp.MustCompile("(?m)^- `(\\w+)` \\([^)]*\\)(.*)$")
+	sameLabels = regexp.MustCompile("(?m)^- (.*): as for \\[`(\\w+)`\\]")
+	libraryRow = regexp.MustCompile("(?m)^\\| `(\\w+)` \\| (\\w+), \\w+ \\| ([^|]*) \\|")
 	quoted     = regexp.MustCompile("`([^`]+)`")
 )
 
 // Metrics reads the metrics that docs/metrics.md lists.
 func Metrics(document string) map[string]Metric {
 	metrics := map[string]Metric{}
+	type reference struct {
+		of     Metric
+		labels []string
+		metric string
+	}
+	var references []reference
 	for _, section := range strings.Split(document, "\n### ")[1:] {
 		heading := ownHeading.FindStringSubmatch("### " + section)
 		if heading == nil {
@@ -43,7 +50,15 @@ func Metrics(document string) map[string]Metric {
 		for _, row := range ownLabel.FindAllStringSubmatch(section, -1) {
 			m.Labels[row[1]] = unquote(row[2])
 		}
+		for _, row := range sameLabels.FindAllStringSubmatch(section, -1) {
+			references = append(references, reference{of: m, labels: unquote(row[1]), metric: row[2]})
+		}
 		metrics[heading[1]] = m
+	}
+	for _, r := range references {
+		for _, label := range r.labels {
+			r.of.Labels[label] = metrics[r.metric].Labels[label]
+		}
 	}
 	for _, row := range libraryRow.FindAllStringSubmatch(document, -1) {
 		m := Metric{Type: row[2], Labels: map[string][]string{}}
