@@ -42,62 +42,58 @@ func clusterRights(children []*inventory.Child, configs []managers.Config) []rig
 	resources := func(names []string) string { return strings.Join(names, " ") }
 	all := []right{
 		may(toolhive.GroupName, "mcpservers", "list watch patch",
-			"What is asked for. `patch` is for the finalizer, for two annotations, and for `managedFields`."),
-		may(toolhive.GroupName, "mcpservers/status", "patch", "Reports: conditions, phase, URL."),
+			"The desired state. `patch` is for the finalizer, two annotations and `managedFields`."),
+		may(toolhive.GroupName, "mcpservers/status", "patch", "Conditions, phase, URL."),
 		may(toolhive.GroupName, resources(configResources(configs, "")), "get list watch patch",
-			"What MCPServers refer to. `patch` is for finalizers, `get` for a proxy that claims to be ahead of the operator's cache."),
+			"What MCPServers refer to. `patch` is for finalizers."),
 		may(toolhive.GroupName, resources(configResources(configs, "/status")), "patch",
-			"Reports, where ToolHive's operator does not write them."),
+			"Where ToolHive's operator does not write them."),
 		may(toolhive.GroupName, resources(counted), "list watch",
-			"What else refers to these is counted before one that is being deleted goes."),
+			"Their references hold up the deletion of configurations."),
 	}
 	for of, resources := range byVersion(children) {
-		for _, resource := range resources {
-			all = append(all, may(of.Group, resource, "get list watch create patch delete", madeAs(children, of.Group, resource)))
-		}
+		all = append(all, may(of.Group, strings.Join(resources, " "), "get list watch create patch delete", madeAs(children, of.Group, resources...)))
 	}
 	return append(all,
-		may("", "pods", "list watch", "Shows the progress of a rollout, and which pods use which ConfigMap."),
+		may("", "pods", "list watch", "The progress of rollouts, and which ConfigMaps are in use."),
 		may("", "pods", "delete",
-			"Restarts that an MCPServer's author wants at once, and proxies that wait out a back-off after their backend came back, or are attached to a process that has ended."),
-		may("", "pods/eviction", "create", "Replaces pods of a backend within their PodDisruptionBudgets, where Kubernetes does not."),
+			"Restarts at once, and proxies that are in back-off or attached to an ended process."),
+		may("", "pods/eviction", "create", "Replaces pods of backends within their PodDisruptionBudgets."),
 		may("", "pods/attach", "create",
-			"**Never used.** The Role of a proxyrunner with transport stdio holds it, and no one can grant what they do not hold."),
-		may("apps", "replicasets", "list watch", "Shows which pods belong to which Deployment, and what earlier revisions use."),
+			"**Never used.** Proxyrunners with transport stdio need it, and the operator can grant only what it holds."),
+		may("apps", "replicasets", "list watch", "Which pods and revisions belong to which Deployment."),
 		may("events.k8s.io", "events", "create patch", "One event for each problem."),
-		may("events.k8s.io", "events", "list", "Why a backend's pod cannot be created, which nothing but the events of its StatefulSet's controller says: at most 100 "+
-			"events of the StatefulSet, by its UID, five seconds after a pod is found missing and then less and less often. Kubernetes cannot "+
-			"grant less than the events of the namespace."),
+		may("events.k8s.io", "events", "list", "Why a backend's pod cannot be created. RBAC cannot grant less."),
 	)
 }
 
 // otherRights are what the operator holds elsewhere, by where.
 func otherRights() map[string][]right {
 	return map[string][]right{
-		"Role `freehold-leader-election`, in the operator's namespace": {
-			may("coordination.k8s.io", "leases", "create", "The lease by which one replica works. `create` cannot be limited to a name."),
-			may("coordination.k8s.io", "leases", "get update", "client-go renews it by a PUT. Without options this is the only `update`.").only("freehold"),
+		"Role `freehold-leader-election`": {
+			may("coordination.k8s.io", "leases", "create", "`create` cannot be limited to a name."),
+			may("coordination.k8s.io", "leases", "get update", "Renews the lease by a PUT: without options the only `update`.").only("freehold"),
 		},
-		"ClusterRole `freehold-metrics-reviewer`, with `deploy/options/secure-metrics`": {
-			may("authentication.k8s.io", "tokenreviews", "create", "Asks the API server who reads the metrics. It changes nothing."),
-			may("authorization.k8s.io", "subjectaccessreviews", "create", "Asks whether that one may. It changes nothing."),
+		"ClusterRole `freehold-metrics-reviewer` of `options/secure-metrics`": {
+			may("authentication.k8s.io", "tokenreviews", "create", "Asks who reads the metrics."),
+			may("authorization.k8s.io", "subjectaccessreviews", "create", "Asks whether that client may."),
 		},
-		"ClusterRole `freehold`, with `deploy/options/owner-references-permission`": {
-			may(toolhive.GroupName, "mcpservers/finalizers", "update", "For clusters that ask for it before they accept an owner reference. "+
-				"The API server serves no such subresource, so it lets the operator write nothing."),
+		"ClusterRole `freehold` with `options/owner-references-permission`": {
+			may(toolhive.GroupName, "mcpservers/finalizers", "update", "For owner references in some clusters; it allows no write."),
 		},
 	}
 }
 
-// madeAs says which children of an MCPServer are objects of a resource.
-func madeAs(children []*inventory.Child, group, resource string) string {
+// madeAs says which children of an MCPServer are objects of some resources.
+func madeAs(children []*inventory.Child, group string, resources ...string) string {
 	var names []string
 	for _, child := range children {
-		if child.Kind.Group == group && child.Resource == resource {
+		if child.Kind.Group == group && slices.Contains(resources, child.Resource) {
 			names = append(names, "`"+childName(child)+"`")
 		}
 	}
-	return "Made for the MCPServer NAME: " + strings.Join(names, ", ") + "."
+	slices.Sort(names)
+	return "Children of the MCPServer NAME: " + strings.Join(slices.Compact(names), ", ") + "."
 }
 
 // rightsTable has a row for each right.

@@ -190,7 +190,7 @@ func TestEachRightIsARow(t *testing.T) {
 	if diff := cmp.Diff(want, rightsTable(rights)); diff != "" {
 		t.Errorf("table (-want +got):\n%s", diff)
 	}
-	if got := madeAs(rows, "", "services"); got != "Made for the MCPServer NAME: `mcp-NAME`, `NAME`." {
+	if got := madeAs(rows, "", "services", "pods"); got != "Children of the MCPServer NAME: `NAME`, `mcp-NAME`." {
 		t.Errorf("got %s", got)
 	}
 	want = strings.Join([]string{
