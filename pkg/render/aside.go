@@ -6,6 +6,7 @@ package render
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -85,13 +86,12 @@ func saltOf(intent Intent, server string, data map[string]string, inTemplate []s
 
 // newSalt returns a digest of the UIDs of ConfigMaps, in 32 characters.
 func newSalt(taken []Existing) string {
-	var uids []string
+	slices.SortFunc(taken, func(a, b Existing) int { return strings.Compare(string(a.UID), string(b.UID)) })
+	hash := sha256.New()
 	for _, e := range taken {
-		uids = append(uids, string(e.UID))
+		fmt.Fprintln(hash, e.UID)
 	}
-	slices.Sort(uids)
-	sum := sha256.Sum256([]byte(strings.Join(uids, " ")))
-	return hex.EncodeToString(sum[:16])
+	return hex.EncodeToString(hash.Sum(nil)[:16])
 }
 
 // salted returns the data of a ConfigMap with a salt.

@@ -184,12 +184,7 @@ func (c *Client) Look(server *v1beta1.MCPServer, options render.Options) (desire
 	if err != nil {
 		return desired.Input{}, nil, err
 	}
-	in := desired.Input{Server: server, Child: children.Child, Hides: children.Hides, Options: options}
-	for _, child := range children.Owned {
-		if child.GroupVersionKind().GroupKind() == managers.ConfigMap {
-			in.ConfigMaps = append(in.ConfigMaps, child)
-		}
-	}
+	in := desired.Input{Server: server, Child: children.Child, Children: children.Owned, Hides: children.Hides, Options: options}
 	if authz := server.Spec.AuthzConfig; authz != nil && authz.ConfigMap != nil {
 		if in.AuthzConfigMap, err = c.configMap(server.Namespace, authz.ConfigMap.Name); err != nil {
 			return in, nil, err

@@ -33,8 +33,8 @@ type Input struct {
 	Server *v1beta1.MCPServer
 	// Child returns a child as it is; nil when it does not exist, or is not known.
 	Child func(ref apply.ObjectRef) *unstructured.Unstructured
-	// ConfigMaps are those of the children that exist.
-	ConfigMaps []*unstructured.Unstructured
+	// Children are those that exist.
+	Children []*unstructured.Unstructured
 	// Hides reports whether a child may exist that is not known; nil when all are known.
 	Hides func(ref apply.ObjectRef) bool
 	// AuthzConfigMap is the one that the MCPServer refers to; nil for none.
@@ -162,10 +162,10 @@ func Render(in Input) (*render.Result, error) {
 		rendering.BackendProcess = attached
 	}
 	var existing []render.Existing
-	for _, live := range in.ConfigMaps {
+	for _, live := range in.Children {
 		config := &corev1.ConfigMap{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, config); err != nil {
-			return nil, err
+		if live.GetKind() != managers.ConfigMap.Kind || runtime.DefaultUnstructuredConverter.FromUnstructured(live.Object, config) != nil {
+			continue
 		}
 		child := inventory.Named(apply.NewObjectRef(managers.ConfigMap, in.Server.Namespace, config.Name), in.Server.Name)
 		usable := child != nil && child.ByContent && child.ContentName(in.Server.Name, config.Data) == config.Name && len(config.BinaryData) == 0

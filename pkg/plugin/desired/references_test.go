@@ -4,6 +4,7 @@
 package desired_test
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -54,11 +55,7 @@ func (w world) planFrom(t *testing.T, s *v1beta1.MCPServer, references render.Re
 
 func (w world) input(s *v1beta1.MCPServer, references render.References) desired.Input {
 	in := desired.Input{Server: s, References: references, Child: func(ref apply.ObjectRef) *unstructured.Unstructured { return w[ref] }}
-	for ref, object := range w {
-		if ref.Kind == managers.ConfigMap {
-			in.ConfigMaps = append(in.ConfigMaps, object)
-		}
-	}
+	in.Children = slices.Collect(maps.Values(w))
 	return in
 }
 
