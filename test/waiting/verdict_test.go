@@ -72,13 +72,14 @@ func (s *scene) patch(t *testing.T, name, patch string) *unstructured.Unstructur
 	return live
 }
 
-// judge returns what kstatus says of an object.
+// judge returns what kstatus says of an object. Argo CD has to agree.
 func judge(t *testing.T, live *unstructured.Unstructured) *status.Result {
 	t.Helper()
 	verdict, err := status.Compute(live)
 	if err != nil {
 		t.Fatal(err)
 	}
+	mustAgree(t, live, verdict)
 	return verdict
 }
 
