@@ -66,6 +66,7 @@ var typed = []entry{
 	{file: "docs/ownership.md", test: "documents.TestOwnership"},
 	{file: "docs/policies.md", test: "documents.TestPolicies"},
 	{file: "docs/references.md", test: "documents.TestReferences"},
+	{file: "docs/conditions.md", test: "documents.TestRollouts"},
 	{file: "docs/rollouts.md", test: "documents.TestRollouts"},
 	{file: "docs/shards.md", test: "documents.TestShards"},
 	{file: "docs/tutorial.md", test: "documents.TestTutorial"},

@@ -57,10 +57,14 @@ func TestRollouts(t *testing.T) {
 	r := newReader(t)
 	r.Operate(t)
 	r.Create(t, harness.Server(web, v1beta1.TransportStreamableHTTP, harness.Replicas(1, 1)))
+	r.AwaitSettled(t, web)
 	for _, command := range Of(t) {
 		if strings.Contains(command.Text, "kubectl patch") {
 			r.kubectl.Run(t, "annotate", "mcpserver", web, v1beta1.AnnotationBackendUpdateStrategy+"-")
 			r.kubectl.Run(t, "wait", "statefulset", web, "--for=jsonpath={.spec.updateStrategy.type}=RollingUpdate", "--timeout=1m")
+		}
+		if strings.Contains(command.Text, "argocd") {
+			r.kubectl.Run(t, "create", "namespace", "argocd")
 		}
 		if out := r.types(t, command); out == "" {
 			t.Errorf("%v shows nothing", command)

@@ -124,7 +124,7 @@ func TestTutorial(t *testing.T) {
 		case strings.Contains(command.Text, "get mcpserver echo-http"):
 			want = "http://mcp-echo-http-proxy." + r.Name
 		case strings.Contains(command.Text, "owners"):
-			want = managers.ProxyReplicas
+			want = managers.Proxy
 		case strings.Contains(command.Text, "conflicts"):
 			want = "kubectl-set"
 		case strings.Contains(command.Text, "get deployment"):
