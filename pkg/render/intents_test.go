@@ -236,7 +236,7 @@ func TestServicesSelectThePodsOfTheirTierAlone(t *testing.T) {
 	if !matches(ProxySelector("fetch"), proxy) || !matches(BackendSelector("fetch"), backend) {
 		t.Error("the exported selectors do not select the pods")
 	}
-	if any, err := labels.Parse(AnyProxySelector()); err != nil || !any.Matches(labels.Set(proxy)) || any.Matches(labels.Set(backend)) {
+	if all, err := labels.Parse(AnyProxySelector()); err != nil || !all.Matches(labels.Set(proxy)) || all.Matches(labels.Set(backend)) {
 		t.Errorf("%s selects proxies and backends as it should not: %v", AnyProxySelector(), err)
 	}
 	for want, c := range map[workload.Role]struct{ selector, pod map[string]string }{
