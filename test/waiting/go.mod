@@ -13,6 +13,7 @@ require (
 	github.com/freehold-dev/freehold v0.0.0-00010101000000-000000000000
 	github.com/freehold-dev/freehold/hack v0.0.0-00010101000000-000000000000
 	github.com/freehold-dev/freehold/test v0.0.0-00010101000000-000000000000
+	github.com/yuin/gopher-lua v1.1.2
 	helm.sh/helm/v4 v4.3.2
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
@@ -115,7 +116,6 @@ require (
 	github.com/tetratelabs/wazero v1.12.0 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	github.com/xlab/treeprint v1.2.0 // indirect
-	github.com/yuin/gopher-lua v1.1.2 // indirect
 	go.opentelemetry.io/otel v1.45.0 // indirect
 	go.opentelemetry.io/otel/trace v1.45.0 // indirect
 	go.opentelemetry.io/proto/otlp v1.11.0 // indirect
