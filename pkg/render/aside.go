@@ -60,7 +60,7 @@ func saltOf(intent Intent, server string, data map[string]string, inTemplate []s
 	var named, others, taken []Existing
 	for _, e := range existing {
 		switch of, _ := intent.Child.Server(e.Name); {
-		case of != server:
+		case of != server, !inventory.HasDigest(e.Name): // Under ToolHive's name, without a digest, nothing is written.
 		case !e.Usable:
 			taken = append(taken, e)
 		case slices.Contains(inTemplate, e.Name):

@@ -67,6 +67,7 @@ func TestTheNameOfADocumentStays(t *testing.T) {
 		"another name is taken":                             {nil, []Existing{later}, own.Name, false},
 		"its own is taken":                                  {[]string{own.Name}, []Existing{first}, aside.Name, true},
 		"one of another MCPServer is taken too":             {[]string{own.Name}, []Existing{first, other}, aside.Name, true},
+		"an object of ToolHive's is there":                  {[]string{own.Name}, []Existing{first, taken("fetch-runconfig", 4)}, aside.Name, true},
 		"the other name is written":                         {[]string{own.Name}, []Existing{first, aside}, aside.Name, false},
 		"the other name is written, and more are taken":     {[]string{own.Name}, []Existing{first, later, aside}, aside.Name, false},
 		"the template has the other name":                   {[]string{aside.Name}, []Existing{first, later, aside}, aside.Name, false},
