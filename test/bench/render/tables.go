@@ -155,7 +155,7 @@ func columns(r *recording.Recording, programs ...string) (found []column) {
 
 // table writes rows. It leaves out columns that have no value.
 func table(columns []column, rows ...row) string {
-	columns = slices.DeleteFunc(columns, func(c column) bool {
+	columns = slices.DeleteFunc(slices.Clone(columns), func(c column) bool { // Several tables share them.
 		return !slices.ContainsFunc(rows, func(w row) bool { return w.cell(c) != "" })
 	})
 	var b strings.Builder
