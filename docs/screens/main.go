@@ -42,22 +42,13 @@ func screens() []screen {
 	}
 }
 
-// recorded are what the recordings have in place of what differs in each run, and lifelike what a picture shows for it: UIDs, the name of
-// a namespace, and ages, of which the longest is that of the object.
-var (
-	recorded = strings.NewReplacer("00000000-0000-0000-0000-000000000000", "8c1f0b52-6d4e-4c1a-9f57-2b7d0e3a91c4", "test-ns", "shop")
-	lifelike = map[string]string{"kubectl-annotate": "12d", "kubectl-set": "4h ", "helm": "41d", "argocd-controller": "29d", "freehold-": "41d"}
+// lifelike puts into a line what differs in each run, for which the recordings have one value: UIDs, the name of a namespace, and ages.
+var lifelike = strings.NewReplacer(
+	"00000000-0000-0000-0000-000000000000", "8c1f0b52-6d4e-4c1a-9f57-2b7d0e3a91c4", "test-ns", "shop",
+	"argocd-controller        Apply          30d", "argocd-controller        Apply          29d",
+	"kubectl-annotate         Update         30d", "kubectl-annotate         Update         12d",
+	"kubectl-set              Update         30d", "kubectl-set              Update         4h ",
 )
-
-// line is one of a recording as a picture shows it.
-func line(text string) string {
-	for manager, age := range lifelike {
-		if strings.Contains(text, manager) {
-			text = strings.Replace(text, " 30d ", " "+age+" ", 1)
-		}
-	}
-	return recorded.Replace(text)
-}
 
 func main() {
 	if len(os.Args) != 3 {
@@ -94,7 +85,7 @@ func (s screen) excerpt(recording string) (shown []string, err error) {
 			shown = append(shown, "⋮")
 		}
 		for _, text := range lines[begin : begin+p.count] {
-			shown = append(shown, line(text))
+			shown = append(shown, lifelike.Replace(text))
 		}
 		lines = lines[begin+p.count:]
 	}
