@@ -9,7 +9,10 @@ import (
 	"testing"
 )
 
-const client, controllers = "pkg/container/kubernetes/client.go", "cmd/thv-operator/controllers/"
+const (
+	client     = "pkg/container/kubernetes/client.go"
+	controller = "cmd/thv-operator/controllers/mcpserver_controller.go"
+)
 
 // evidence is what a file of ToolHive's has, or lacks.
 type evidence struct {
@@ -25,21 +28,21 @@ var claims = map[string][]evidence{
 	},
 	"leaves the number alone": {
 		{path: client, has: "options.ScalingConfig.BackendReplicas != nil {\n\t\tspec = spec.WithReplicas("},
-		{path: controllers + "mcpserver_controller.go", has: "if newDeployment.Spec.Replicas != nil {\n\t\t\tdeployment.Spec.Replicas = newDeployment.Spec.Replicas"},
+		{path: controller, has: "if newDeployment.Spec.Replicas != nil {\n\t\t\tdeployment.Spec.Replicas = newDeployment.Spec.Replicas"},
 	},
 	"every two minutes": {
-		{path: controllers + "mcpserver_statefulset.go", has: "statefulSetHealCooldown = 2 * time.Minute"},
+		{path: "cmd/thv-operator/controllers/mcpserver_statefulset.go", has: "statefulSetHealCooldown = 2 * time.Minute"},
 	},
 	"carry the generation": {
-		{path: controllers + "mcpserver_controller.go", has: "deploymentTemplateAnnotations[kubernetes.RunConfigMCPServerGenerationAnnotation] ="},
+		{path: controller, has: "deploymentTemplateAnnotations[kubernetes.RunConfigMCPServerGenerationAnnotation] ="},
 	},
 	"updates the whole status": {
-		{path: controllers + "mcpserver_controller.go", has: "r.Status().Update(ctx, "},
-		{path: controllers + "mcpserver_controller.go", lacks: "r.Status().Patch("},
-		{path: controllers + "mcpserver_controller.go", lacks: "r.Status().Apply("},
+		{path: controller, has: "r.Status().Update(ctx, "},
+		{path: controller, lacks: "r.Status().Patch("},
+		{path: controller, lacks: "r.Status().Apply("},
 	},
-	"Nothing tells of it": {
-		{path: controllers + "mcpserver_controller.go", lacks: "onflict with"},
+	"without a report": {
+		{path: controller, lacks: "onflict with"},
 		{path: "cmd/thv-operator/api/v1beta1/mcpserver_types.go", lacks: "FieldsOwned"},
 	},
 }
