@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
@@ -34,10 +35,15 @@ func mustAgree(t *testing.T, live *unstructured.Unstructured, verdict *status.Re
 	}
 }
 
-// healthOf runs deploy/gitops/argocd/health.lua on an object.
+// healthScript reads deploy/gitops/argocd/health.lua.
+var healthScript = sync.OnceValues(func() ([]byte, error) {
+	return os.ReadFile(filepath.Join("..", "..", "deploy", "gitops", "argocd", "health.lua"))
+})
+
+// healthOf runs the script on an object.
 func healthOf(t *testing.T, live *unstructured.Unstructured) (health, message string) {
 	t.Helper()
-	script, err := os.ReadFile(filepath.Join("..", "..", "deploy", "gitops", "argocd", "health.lua"))
+	script, err := healthScript()
 	if err != nil {
 		t.Fatal(err)
 	}

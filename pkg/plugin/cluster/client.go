@@ -38,7 +38,7 @@ type Client struct {
 	// TryAs is the user that dry runs of the operator's writes impersonate; empty for the user who runs the plugin.
 	TryAs string
 
-	// configMaps are the answers about the ConfigMaps of namespaces, see configMapNames. Children and writes use it without a lock.
+	// configMaps are the answers about the ConfigMaps of namespaces, see configMapNames.
 	configMaps map[string]answer
 }
 
