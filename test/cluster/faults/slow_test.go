@@ -25,7 +25,8 @@ import (
 )
 
 // TestASlowNamespaceHoldsUpNobodyElse has a webhook of one namespace, in which there are more new MCPServers than the operator has workers,
-// answer each write of the operator late, or too late. An MCPServer elsewhere is created meanwhile, and edited again and again.
+// answer each write of the operator late, or too late. Meanwhile MCPServers elsewhere are edited again and again, in turn: one of this
+// operator, and one of another operator that has nothing to do with the webhook, on the same busy machine.
 func TestASlowNamespaceHoldsUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	for name, takes := range map[string]time.Duration{
@@ -35,11 +36,13 @@ func TestASlowNamespaceHoldsUpNobodyElse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const crowd, edits = 24, 30
-			calm, slow := newStage(t, env), newStage(t, env)
-			calm.Operator(t, harness.Watching(calm.Name+","+slow.Name))
-			calm.Create(t, harness.HTTPServer("web"))
-			calm.AwaitStatus(t, "web", harness.Fine...)
-			before := calm.editsWritten(t, "calm", edits)
+			slow, elsewhere, control := newStage(t, env), newStage(t, env), newStage(t, env)
+			elsewhere.Operator(t, harness.Watching(elsewhere.Name+","+slow.Name))
+			control.Operator(t, harness.Watching(control.Name))
+			for _, s := range []*stage{elsewhere, control} {
+				s.Create(t, harness.HTTPServer("web"))
+				s.AwaitStatus(t, "web", harness.Fine...)
+			}
 
 			slow.delayOperator(t, takes)
 			var creations sync.WaitGroup
@@ -56,49 +59,50 @@ func TestASlowNamespaceHoldsUpNobodyElse(t *testing.T) {
 			if _, _, err := slow.Audit.WaitFor(t.Context(), mark, func(events []*audit.Event) bool { return len(events) > 0 }, slow.ByOperator()); err != nil {
 				t.Fatal(err)
 			}
-			began := time.Now()
-			calm.Create(t, harness.HTTPServer("created"))
-			calm.AwaitStatus(t, "created", harness.Fine...)
-			ready := time.Since(began)
-			during := calm.editsWritten(t, "slow", edits)
-			t.Logf("an edit elsewhere was written after: in calm %v (median), %v (longest); under the webhook %v, %v; a new MCPServer was Ready after %v",
-				before[edits/2], before[edits-1], during[edits/2], during[edits-1], ready)
-			// The machine may be busy with other suites, but none waits for what the webhook takes.
-			if usual, longest := during[edits/2], during[edits-1]; usual > max(2*before[edits/2], time.Second) || longest > takes/2 {
-				t.Errorf("an edit waited for %v, at most %v; in calm for %v, at most %v", usual, longest, before[edits/2], before[edits-1])
+			var waits, calm []time.Duration
+			for i := range edits {
+				waits = append(waits, elsewhere.editWritten(t, i))
+				calm = append(calm, control.editWritten(t, i))
 			}
+			slices.Sort(waits)
+			slices.Sort(calm)
+			// A busy machine stops for seconds now and then, so the three longest of each prove nothing.
+			const half, most = edits / 2, edits - 4
+			t.Logf("half of the edits elsewhere were written within %v, nine of ten within %v; by the other operator within %v, %v",
+				waits[half], waits[most], calm[half], calm[most])
+			if waits[half] > max(takes/8, 2*calm[half]) || waits[most] > max(takes/4, 2*calm[most]) {
+				t.Errorf("edits waited for a webhook of another namespace, which takes %v: %v; those of the other operator took %v", takes, waits, calm)
+			}
+			elsewhere.Create(t, harness.HTTPServer("created"))
+			elsewhere.AwaitStatus(t, "created", harness.Fine...)
 		})
 	}
 }
 
-// editsWritten edits an MCPServer, one edit after the other, and returns how long after each the operator wrote its backend, sorted.
-func (s *stage) editsWritten(t *testing.T, tag string, edits int) (all []time.Duration) {
+// editWritten edits an MCPServer, and returns how long after that the operator wrote its backend.
+func (s *stage) editWritten(t *testing.T, edit int) time.Duration {
 	t.Helper()
-	for i := range edits {
-		mark := s.Mark(t)
-		s.Edit(t, "web", func(server *v1beta1.MCPServer) { server.Spec.Image = fmt.Sprintf("example.com/mcp:%s-%d", tag, i) })
-		var edited, written *audit.Event
-		ctx, cancel := harness.WithinPace(t.Context(), harness.Timeout)
-		_, _, err := s.Audit.WaitFor(ctx, mark, func(events []*audit.Event) bool {
-			for _, e := range events {
-				switch {
-				case e.Name != "web" || !e.IsWrite() || e.Code >= 300 || e.Namespace != s.Name:
-				case e.FieldManager == harness.Author && e.Resource == "mcpservers":
-					edited = e
-				case e.Resource == "statefulsets" && strings.HasPrefix(e.FieldManager, "freehold-"):
-					written = e
-				}
+	mark := s.Mark(t)
+	s.Edit(t, "web", func(server *v1beta1.MCPServer) { server.Spec.Image = fmt.Sprintf("example.com/mcp:%d", edit) })
+	var edited, written *audit.Event
+	ctx, cancel := harness.WithinPace(t.Context(), harness.Timeout)
+	defer cancel()
+	_, _, err := s.Audit.WaitFor(ctx, mark, func(events []*audit.Event) bool {
+		for _, e := range events {
+			switch {
+			case e.Name != "web" || !e.IsWrite() || e.Code >= 300 || e.Namespace != s.Name:
+			case e.FieldManager == harness.Author && e.Resource == "mcpservers":
+				edited = e
+			case e.Resource == "statefulsets" && strings.HasPrefix(e.FieldManager, "freehold-"):
+				written = e
 			}
-			return edited != nil && written != nil
-		})
-		cancel()
-		if err != nil {
-			t.Fatalf("edit %d was not carried out: %v", i, err)
 		}
-		all = append(all, written.Received.Sub(edited.Received))
+		return edited != nil && written != nil
+	})
+	if err != nil {
+		t.Fatalf("edit %d was not carried out: %v", edit, err)
 	}
-	slices.Sort(all)
-	return all
+	return written.Received.Sub(edited.Received)
 }
 
 // delayOperator has a webhook answer the operator's writes of all kinds in the namespace after so long.

@@ -39,8 +39,8 @@ func TestTakeoverSlots(t *testing.T) {
 		s.awaitTakeover(t, name, reason, message)
 	}
 	approve(invalid, "TakingOver", "the rollout of the proxy")
-	approve(kept, "Waiting", "--takeovers-at-once is 1. When it began to wait: "+invalid+" under way, 0 ahead of it in the queue.")
-	approve(last, "Waiting", "--takeovers-at-once is 1. When it began to wait: "+invalid+" under way, 1 ahead of it in the queue.")
+	approve(kept, "Waiting", "--takeovers-at-once is 1. When it began to wait: "+invalid+" under way.")
+	approve(last, "Waiting", "--takeovers-at-once is 1. When it began to wait: "+invalid+" under way.")
 
 	s.Edit(t, invalid, func(server *v1beta1.MCPServer) {
 		server.Spec.OIDCConfigRef = &v1beta1.MCPOIDCConfigReference{Name: "shared", Audience: "mcp"}
