@@ -66,7 +66,7 @@ func Start(ctx context.Context, options Options) (_ *Cluster, err error) {
 	if err := options.validate(); err != nil {
 		return nil, err
 	}
-	programs, err := binaries.Finder{Progress: options.Progress}.Ensure(ctx, options.programs()...)
+	programs, err := options.finder().Ensure(ctx, options.programs()...)
 	if err != nil {
 		return nil, err
 	}
@@ -304,6 +304,6 @@ func (c *Cluster) LogPath(component Component) string {
 
 // KubectlPath returns the path of kubectl, which is built if it is not found.
 func (c *Cluster) KubectlPath(ctx context.Context) (string, error) {
-	found, err := binaries.Finder{Progress: c.options.Progress}.Ensure(ctx, binaries.Kubectl)
+	found, err := c.options.finder().Ensure(ctx, binaries.Kubectl)
 	return found[binaries.Kubectl], err
 }

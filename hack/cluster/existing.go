@@ -47,7 +47,11 @@ func FromKubeconfig(ctx context.Context, path string) (*Cluster, error) {
 // user who sets the variable for a program that calls this lets it write to that cluster.
 func StartOrUse(ctx context.Context, options Options) (*Cluster, error) {
 	if os.Getenv(clientcmd.RecommendedConfigPathEnvVar) != "" {
-		return FromKubeconfig(ctx, "")
+		c, err := FromKubeconfig(ctx, "")
+		if err == nil {
+			c.options.Published = options.Published
+		}
+		return c, err
 	}
 	return Start(ctx, options)
 }

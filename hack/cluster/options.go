@@ -34,6 +34,8 @@ type Options struct {
 	Dir string
 	// Progress receives lines about what has to be built first. Default: os.Stderr.
 	Progress io.Writer
+	// Published lets programs be fetched that their authors publish, see binaries.Finder.
+	Published bool
 	// APIServerOnly leaves out everything but etcd and kube-apiserver. It starts faster and needs half the build,
 	// but objects stay as they were written: no garbage collection, no ServiceAccounts, no pods.
 	APIServerOnly bool
@@ -123,6 +125,11 @@ func (o Options) programs() []binaries.Tool {
 		programs = append(programs, o.program(component))
 	}
 	return programs
+}
+
+// finder finds the programs, or builds them.
+func (o Options) finder() binaries.Finder {
+	return binaries.Finder{Progress: o.Progress, Published: o.Published}
 }
 
 // environment returns the environment of the components.

@@ -31,6 +31,12 @@ type Finder struct {
 	// Progress gets a line about what is built, and one for each program that is a substituted build. Nothing else is
 	// written when nothing has to be built. Default: os.Stderr.
 	Progress io.Writer
+	// Published takes programs that others have built before any is built here, for a user who is waiting: a kubectl on the PATH whose
+	// version fits, and what Kubernetes publishes of the pinned version, where a server answers. Suites build all of them.
+	Published bool
+
+	// from is where published programs come from. Default: their authors.
+	from *published
 }
 
 // CacheDir returns the directory for everything that is worth keeping between runs: $FREEHOLD_CACHE, else
@@ -62,12 +68,16 @@ func (f Finder) Ensure(ctx context.Context, tools ...Tool) (map[Tool]string, err
 		}
 		f.CacheDir = dir
 	}
+	if f.from == nil {
+		authors := f.published()
+		f.from = &authors
+	}
 
 	if err := sayNotes(f.Progress, tools); err != nil {
 		return nil, err
 	}
 	found := make(map[Tool]string, len(tools))
-	missing, err := f.find(tools, found)
+	missing, err := f.find(ctx, tools, found)
 	if err != nil || len(missing) == 0 {
 		return found, err
 	}
@@ -84,12 +94,16 @@ func (f Finder) Ensure(ctx context.Context, tools ...Tool) (map[Tool]string, err
 	}
 	build := builder{dir: binDir, progress: f.Progress}
 	// The process that held the lock may have built what is missing here.
-	missing, err = f.find(missing, found)
+	missing, err = f.find(ctx, missing, found)
+	if err == nil && len(missing) > 0 && f.Published {
+		f.from.fetch(ctx, missing)
+		missing, err = f.find(ctx, missing, found)
+	}
 	if err == nil && len(missing) > 0 {
 		err = build.all(ctx, missing)
 	}
 	if err == nil {
-		missing, err = f.find(missing, found)
+		missing, err = f.find(ctx, missing, found)
 	}
 	if err := errors.Join(err, lock.Release()); err != nil {
 		return nil, err
@@ -120,17 +134,13 @@ func sayNotes(progress io.Writer, tools []Tool) error {
 }
 
 // find adds to found the path of each tool that exists and returns the others.
-func (f Finder) find(tools []Tool, found map[Tool]string) (missing []Tool, err error) {
+func (f Finder) find(ctx context.Context, tools []Tool, found map[Tool]string) (missing []Tool, err error) {
 	for _, tool := range tools {
-		candidates := make([]string, 0, 2)
-		if f.AssetsDir != "" {
-			candidates = append(candidates, filepath.Join(f.AssetsDir, string(tool)))
-		}
-		cached, err := cachedPath(filepath.Join(f.CacheDir, "bin"), tool)
+		candidates, err := f.candidates(ctx, tool)
 		if err != nil {
 			return nil, err
 		}
-		path, err := firstExecutable(append(candidates, cached))
+		path, err := firstExecutable(candidates)
 		if err != nil {
 			return nil, err
 		}
@@ -141,6 +151,23 @@ func (f Finder) find(tools []Tool, found map[Tool]string) (missing []Tool, err e
 		found[tool] = path
 	}
 	return missing, nil
+}
+
+// candidates are the places where a tool may be, the best first.
+func (f Finder) candidates(ctx context.Context, tool Tool) (paths []string, err error) {
+	if f.AssetsDir != "" {
+		paths = append(paths, filepath.Join(f.AssetsDir, string(tool)))
+	}
+	cached, err := cachedPath(filepath.Join(f.CacheDir, "bin"), tool)
+	paths = append(paths, cached)
+	if err != nil || !f.Published {
+		return paths, err
+	}
+	if tool == Kubectl {
+		paths = append(paths, kubectlOnPath(ctx))
+	}
+	fetched, err := f.from.path(tool)
+	return append(paths, fetched), err
 }
 
 func cachedPath(binDir string, tool Tool) (string, error) {
@@ -155,11 +182,11 @@ func cachedPath(binDir string, tool Tool) (string, error) {
 	return filepath.Join(binDir, r.cacheKey(tool, version), string(tool)), nil
 }
 
-// firstExecutable returns the first path that is an executable file, or "" if none is.
+// firstExecutable returns the first path that is an executable file, or "" if none is. Empty paths are passed over.
 func firstExecutable(paths []string) (string, error) {
 	for _, path := range paths {
 		info, err := os.Stat(path)
-		if errors.Is(err, os.ErrNotExist) {
+		if path == "" || errors.Is(err, os.ErrNotExist) {
 			continue
 		}
 		if err != nil {

@@ -71,7 +71,7 @@ func run(ctx context.Context, out io.Writer, containers, once bool) (err error) 
 	if existing == "" {
 		steps.say("Starting a control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, %s", nodes(containers))
 	}
-	c, err := cluster.StartOrUse(ctx, cluster.Options{Progress: out, RealNodes: containers})
+	c, err := cluster.StartOrUse(ctx, cluster.Options{Progress: out, RealNodes: containers, Published: true})
 	if err != nil && existing != "" {
 		return fmt.Errorf("KUBECONFIG is %s: %w; unset it to start a control plane here", existing, err)
 	}

@@ -16,15 +16,15 @@ import (
 )
 
 // findKubectl returns the directories to put in front of the PATH, so that a user finds kubectl and the plugin: that of the
-// plugin, and that of a kubectl where the user has none.
+// plugin, and that of a kubectl where the user has none that fits.
 func findKubectl(ctx context.Context, c *cluster.Cluster, plugin string) ([]string, error) {
 	directories := []string{filepath.Dir(plugin)}
-	if _, err := exec.LookPath("kubectl"); err == nil {
-		return directories, nil
-	}
 	path, err := c.KubectlPath(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if own, err := exec.LookPath("kubectl"); err == nil && own == path {
+		return directories, nil
 	}
 	return append(directories, filepath.Dir(path)), nil
 }
