@@ -145,7 +145,7 @@ for part in "$@"; do
 		# Each has a control plane of its own, and three of them keep two processors busy: four take no less time in all.
 		run test "${DAILY[@]}" -p=3 -timeout=45m
 		packages=(./...)
-		run test/waiting "${DAILY[@]}"
+		run test/tools "${DAILY[@]}"
 		;;
 	node)
 		# A machine that cannot run a node fails the suites, unless FREEHOLD_NODE says otherwise.

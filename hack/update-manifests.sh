@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Writes the rules about the children into the ClusterRole and the policies of deploy/, and the version in the file VERSION into
-# the name of the operator's image. Then renders deploy/ with kustomize: install.yaml, install-without-crd.yaml and
+# the name of the operator's image and into the chart. Then renders deploy/ with kustomize: install.yaml, install-without-crd.yaml and
 # install-namespaced.yaml for users, and the overlays under deploy/testdata for the tests.
 # With an argument, renders those of that copy of the tree (hack/verify-manifests.sh does).
 set -euo pipefail
@@ -30,6 +30,20 @@ go -C "${ROOT}" run ./docs/derived "${OUT}"/deploy/operator/access/clusterrole.y
 IMAGES="${OUT}/deploy/operator/deployment/kustomization.yaml"
 tagged="$(sed "s/^\( *newTag:\).*/\1 $(<"${OUT}/VERSION")/" "${IMAGES}")"
 printf '%s\n' "${tagged}" >"${IMAGES}"
+
+# The chart's versions, its image, and copies of what its templates read: Helm reads no file outside of a chart, and not every tool that
+# fetches a chart keeps symbolic links.
+CHART="${OUT}/deploy/chart"
+version="$(<"${OUT}/VERSION")"
+written="$(sed "s/^version:.*/version: ${version#v}/; s/^appVersion:.*/appVersion: ${version}/" "${CHART}/Chart.yaml")"
+printf '%s\n' "${written}" >"${CHART}/Chart.yaml"
+written="$(sed "s|^\( *image: ghcr.io/freehold-dev/freehold:\).*|\1${version}|" "${CHART}/values.yaml")"
+printf '%s\n' "${written}" >"${CHART}/values.yaml"
+rm -rf "${CHART}/files"
+mkdir -p "${CHART}/files/crds"
+cp "${OUT}"/deploy/operator/access/clusterrole.yaml "${OUT}"/deploy/operator/users/{view,edit}.yaml "${CHART}/files/"
+cp "${OUT}"/deploy/crd/toolhive.stacklok.dev_*.yaml "${CHART}/files/crds/"
+echo "deploy/chart"
 
 render . install.yaml \
 	"Never kubectl delete -f this: MCPServers would wait for an operator that is gone. See docs/uninstall.md." \
