@@ -63,9 +63,6 @@ func TestRollouts(t *testing.T) {
 			r.kubectl.Run(t, "annotate", "mcpserver", web, v1beta1.AnnotationBackendUpdateStrategy+"-")
 			r.kubectl.Run(t, "wait", "statefulset", web, "--for=jsonpath={.spec.updateStrategy.type}=RollingUpdate", "--timeout=1m")
 		}
-		if strings.Contains(command.Text, "argocd") {
-			r.kubectl.Run(t, "create", "namespace", "argocd")
-		}
 		if out := r.types(t, command); out == "" {
 			t.Errorf("%v shows nothing", command)
 		}
