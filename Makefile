@@ -160,6 +160,7 @@ upstream-diff: ## Print what changed between two ToolHive releases for Freehold 
 .PHONY: build
 build: ## Build the programs for this machine into _output/bin
 	@hack/build.sh "$(OUTPUT)/bin"
+	@cp deploy/krew/kubectl_complete-freehold "$(OUTPUT)/bin"
 
 .PHONY: image
 image: ## Build the operator's image, without a daemon or a registry, into _output/image

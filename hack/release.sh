@@ -7,6 +7,7 @@
 #
 #   oci/, freehold-linux-<arch>.tar, digest   the image, as hack/build-image.sh makes it
 #   install*.yaml                             the manifests of deploy/, with the image by tag and digest
+#   freehold-<version>.tgz                    the chart for Helm, with the image by tag and digest
 #   kubectl-freehold_<version>_<os>_<arch>.tar.gz, freehold.yaml
 #                                             the plugin, and its manifest for krew
 #   *.spdx.json                               what is in each image and each archive, in SPDX 2.3

@@ -34,10 +34,10 @@ for archive in "${RELEASE}"/kubectl-freehold_*.tar.gz; do
 	name="${name%_*}"
 	export KREW_OS="${name##*_}" KREW_ROOT="${WORK}/${platforms}"
 	quietly "${KREW}" install --manifest="${MANIFEST}" --archive="${archive}"
-	installed="$(find "${KREW_ROOT}/store/freehold" -type f -exec basename '{}' ';' | sort | paste -sd ' ' -)"
-	program=kubectl-freehold
-	if [[ "${KREW_OS}" == windows ]]; then program=kubectl-freehold.exe; fi
-	if [[ "${installed}" != "LICENSE THIRD_PARTY_LICENCES.md ${program}" ]]; then
+	installed="$(find "${KREW_ROOT}/store/freehold" -type f -exec basename '{}' ';' | LC_ALL=C sort | paste -sd ' ' -)"
+	programs="kubectl-freehold kubectl_complete-freehold"
+	if [[ "${KREW_OS}" == windows ]]; then programs=kubectl-freehold.exe; fi
+	if [[ "${installed}" != "LICENSE THIRD_PARTY_LICENCES.md ${programs}" ]]; then
 		echo "krew installs on ${KREW_OS}/${KREW_ARCH}: ${installed}" >&2
 		exit 1
 	fi

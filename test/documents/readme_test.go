@@ -146,8 +146,13 @@ func TestInstallPlugin(t *testing.T) {
 	for _, command := range Of(t) {
 		lines = append(lines, command.Text)
 	}
-	out, err := r.attempt(t, strings.Join(lines, " && "))
+	line := strings.Join(lines, " && ")
+	out, err := r.attempt(t, line)
 	if err != nil || !strings.Contains(out, "owners") || !strings.Contains(out, "kubectl freehold") {
 		t.Errorf("%v\n%s", err, out)
+	}
+	// This is what kubectl runs for its own completion.
+	if out, err := r.attempt(t, line+" >&2 && kubectl __complete freehold own"); err != nil || !strings.Contains(out, "owners\t") {
+		t.Errorf("completed is %q: %v", out, err)
 	}
 }

@@ -18,6 +18,9 @@ import (
 	"time"
 )
 
+// completion is the script by which kubectl completes the plugin's commands. Windows runs none.
+const completion = "kubectl_complete-freehold"
+
 // licenceList names the licences of the modules that are compiled in.
 const licenceList = "THIRD_PARTY_LICENCES.md"
 
@@ -30,7 +33,7 @@ type pluginArchive struct {
 	sha256 string
 }
 
-// writeArchives packs the plugin for each platform, with its licences.
+// writeArchives packs the plugin for each platform, with its licences and what completes its commands.
 func writeArchives(opts options) ([]pluginArchive, error) {
 	var all []pluginArchive
 	for _, p := range opts.platforms {
@@ -38,18 +41,17 @@ func writeArchives(opts options) ([]pluginArchive, error) {
 		if _, err := readBuild(path, p); err != nil {
 			return nil, err
 		}
+		modes := map[string]int64{path: 0o755, filepath.Join(opts.root, "LICENSE"): 0o644, filepath.Join(opts.root, licenceList): 0o644}
+		if p.os != "windows" {
+			modes[filepath.Join(opts.root, "deploy", "krew", completion)] = 0o755
+		}
 		var files []file
-		for _, f := range []struct {
-			path string
-			mode int64
-		}{
-			{path, 0o755}, {filepath.Join(opts.root, "LICENSE"), 0o644}, {filepath.Join(opts.root, licenceList), 0o644},
-		} {
-			data, err := os.ReadFile(f.path)
+		for path, mode := range modes {
+			data, err := os.ReadFile(path)
 			if err != nil {
 				return nil, err
 			}
-			files = append(files, file{filepath.Base(f.path), f.mode, data})
+			files = append(files, file{filepath.Base(path), mode, data})
 		}
 		data, err := pack(opts.created, files)
 		if err != nil {

@@ -124,6 +124,7 @@ func run(args []string) error {
 	for _, step := range []func() error{
 		func() error { return writeKrewManifest(opts, archives) },
 		func() error { return writeManifests(opts, image.digest) },
+		func() error { return writeChart(opts, image.digest) },
 		func() error { return writeBills(opts, licences, image, archives) },
 		func() error { return writeNotes(opts, image.digest) },
 		func() error { return writeSums(opts.out) },

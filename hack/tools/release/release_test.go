@@ -143,7 +143,7 @@ func TestSameInputSameBytes(t *testing.T) {
 	second := rehearse(t, "-binaries="+elsewhere)
 	names := []string{
 		"SHA256SUMS", "freehold-linux-amd64.tar", "freehold.yaml", "install-namespaced.yaml", "install-without-crd.yaml", "install.yaml",
-		"notes.md", "oci", "freehold_" + version + "_linux_amd64.spdx.json", "freehold_" + version + "_linux_arm64.spdx.json",
+		"freehold-" + strings.TrimPrefix(version, "v") + ".tgz", "notes.md", "oci", "freehold_" + version + "_linux_amd64.spdx.json", "freehold_" + version + "_linux_arm64.spdx.json",
 	}
 	for _, on := range platforms {
 		name := "kubectl-freehold_" + version + "_" + strings.ReplaceAll(on, "/", "_")
@@ -166,6 +166,30 @@ func TestSameInputSameBytes(t *testing.T) {
 	}
 }
 
+// The chart is that of the checkout, but for the image's digest.
+func TestChart(t *testing.T) {
+	out := rehearse(t)
+	files, err := unpack([]byte(read(t, out, "freehold-"+strings.TrimPrefix(versionOf(t), "v")+".tgz")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pinned := 0
+	for _, f := range files {
+		name, inChart := strings.CutPrefix(f.name, "freehold/")
+		want := read(t, checkout, "deploy", "chart", name)
+		if name == "values.yaml" {
+			pinned = strings.Count(string(f.data), "@"+digest)
+			f.data = []byte(strings.ReplaceAll(string(f.data), "@"+digest, ""))
+		}
+		if !inChart || string(f.data) != want {
+			t.Errorf("%s is not that of the checkout", f.name)
+		}
+	}
+	if len(files) < 20 || pinned != 1 {
+		t.Errorf("it has %d files, and the digest %d times", len(files), pinned)
+	}
+}
+
 func TestArchives(t *testing.T) {
 	out := rehearse(t)
 	for _, on := range platforms {
@@ -178,10 +202,13 @@ func TestArchives(t *testing.T) {
 			t.Errorf("%s: the header of the compressed stream is %+v", on, h)
 		}
 		program := pluginName
+		want := map[string]int64{"LICENSE": 0o644, licenceList: 0o644}
 		if on == "windows/amd64" {
 			program += ".exe"
+		} else {
+			want[completion] = 0o755
 		}
-		want := map[string]int64{program: 0o755, "LICENSE": 0o644, licenceList: 0o644}
+		want[program] = 0o755
 		got := map[string]int64{}
 		files, err := unpack(data)
 		if err != nil {
@@ -189,7 +216,11 @@ func TestArchives(t *testing.T) {
 		}
 		for _, f := range files {
 			got[f.name] = f.mode
-			if f.name != program && string(f.data) != read(t, checkout, f.name) {
+			dir := checkout
+			if f.name == completion {
+				dir = filepath.Join(checkout, "deploy", "krew")
+			}
+			if f.name != program && string(f.data) != read(t, dir, f.name) {
 				t.Errorf("%s: %s is not that of the checkout", on, f.name)
 			}
 		}
