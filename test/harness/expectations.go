@@ -132,6 +132,25 @@ func (ns *Namespace) AwaitOneWarning(t *testing.T, name string, expect Expectati
 	ns.AwaitOneWarningEach(t, map[string]Expectation{name: expect})
 }
 
+// AwaitWarning waits until one of the Warning events about an MCPServer is as expected. Before it there may be others, such as of a pass
+// that has ended before it tried all: one that takes ten seconds does, on a busy machine.
+func (ns *Namespace) AwaitWarning(t *testing.T, name string, expect Expectation) {
+	t.Helper()
+	Eventually(t, "an event about the finding", func(ctx context.Context) error {
+		warnings, err := ns.Warnings(ctx)
+		if err != nil {
+			return err
+		}
+		why := "there is none"
+		for i := range warnings[name] {
+			if why = expect.unlike(warnings[name][i : i+1]); why == "" {
+				return nil
+			}
+		}
+		return errors.New(why)
+	})
+}
+
 // AwaitOneWarningEach is AwaitOneWarning for several MCPServers.
 func (ns *Namespace) AwaitOneWarningEach(t *testing.T, expected map[string]Expectation) {
 	t.Helper()

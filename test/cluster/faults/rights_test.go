@@ -197,7 +197,7 @@ func TestMissingRight(t *testing.T) {
 	s.Create(t, harness.HTTPServer("web"))
 	expect := harness.WriteForbidden("service/mcp-web-headless", "cannot", `resource "services"`, "(+2 more)")
 	s.AwaitStatus(t, "web", expect)
-	s.AwaitOneWarning(t, "web", expect)
+	s.AwaitWarning(t, "web", expect)
 	want := slices.DeleteFunc(harness.HTTPComponents(), func(component harness.Component) bool {
 		return slices.Contains([]harness.Component{harness.BackendService, harness.HeadlessService, harness.ProxyService}, component)
 	})

@@ -53,7 +53,7 @@ func TestQuota(t *testing.T) {
 	expect := harness.WriteForbidden("service/mcp-poor-headless", "exceeded quota: nothing", "(+3 more)")
 	s.AwaitStatus(t, "poor", expect)
 	s.countAttempts(t, start, "poor", harness.Backend, harness.ProxyService)
-	s.AwaitOneWarning(t, "poor", expect)
+	s.AwaitWarning(t, "poor", expect)
 	want := []harness.Component{harness.BackendAccount, harness.ProxyAccount, harness.ProxyBinding, harness.ProxyRole, harness.RunConfig}
 	s.AwaitComponents(t, "poor", want)
 
