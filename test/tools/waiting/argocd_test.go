@@ -37,7 +37,7 @@ func mustAgree(t *testing.T, live *unstructured.Unstructured, verdict *status.Re
 
 // healthScript reads deploy/gitops/argocd/health.lua.
 var healthScript = sync.OnceValues(func() ([]byte, error) {
-	return os.ReadFile(filepath.Join("..", "..", "deploy", "gitops", "argocd", "health.lua"))
+	return os.ReadFile(filepath.Join("..", "..", "..", "deploy", "gitops", "argocd", "health.lua"))
 })
 
 // healthOf runs the script on an object.
@@ -90,7 +90,7 @@ func luaValue(l *lua.LState, value any) lua.LValue {
 
 // TestArgoKnowsEachKind shows that the script is installed for each kind that the CRDs define.
 func TestArgoKnowsEachKind(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "gitops", "argocd", "kustomization.yaml"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "deploy", "gitops", "argocd", "kustomization.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
