@@ -4,7 +4,6 @@
 package documents
 
 import (
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,7 +19,7 @@ import (
 
 // TestGitOps types the page, and does with MCPServers what the tools do that it is about: they compare what is in Git with what is in the
 // cluster, on the server and by the last applied configuration; they track objects by a label and an annotation; and they replace objects
-// if they are told to.
+// where a user configures it.
 func TestGitOps(t *testing.T) {
 	r := newReader(t)
 	r.Operate(t)
@@ -56,10 +55,10 @@ func TestGitOps(t *testing.T) {
 	r.kubectl.Run(t, append([]string{"diff", "-f", manifests[onServer]}, manager...)...)
 	r.kubectl.Run(t, "diff", "-f", manifests[byClient])
 
-	before := map[string]string{}
+	before := map[string]map[harness.Component]string{}
 	for _, name := range []string{onServer, byClient} {
 		for id, child := range r.MustObjectsOf(t, name) {
-			if child.GetKind() == v1beta1.MCPServerKind {
+			if id == harness.ServerItself {
 				continue
 			}
 			if owner := metav1.GetControllerOf(child); owner == nil || owner.Name != name {
@@ -69,24 +68,17 @@ func TestGitOps(t *testing.T) {
 				t.Errorf("%v is tracked as the application's: %v, %v", id, child.GetLabels(), child.GetAnnotations())
 			}
 		}
-		maps.Copy(before, r.generations(t, name))
+		before[name] = r.Generations(t, name)
 	}
 
 	r.kubectl.Run(t, "replace", "-f", manifests[byClient])
 	r.kubectl.Run(t, "wait", "mcpserver", byClient, "--for=jsonpath={.metadata.finalizers}", "--timeout=1m")
 	r.AwaitSettled(t, byClient)
-	after := map[string]string{}
+	after := map[string]map[harness.Component]string{}
 	for _, name := range []string{onServer, byClient} {
-		maps.Copy(after, r.generations(t, name))
+		after[name] = r.Generations(t, name)
 	}
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("kubectl replace changes workloads (-before +after):\n%s", diff)
 	}
-}
-
-// generations are those of the workloads of an MCPServer.
-func (r *reader) generations(t *testing.T, name string) map[string]string {
-	t.Helper()
-	return map[string]string{name: r.kubectl.Run(t, "get", "deployment/"+name, "statefulset/"+name,
-		"-o", `jsonpath={range .items[*]}{.kind} {.metadata.uid} {.metadata.generation}{"\n"}{end}`)}
 }

@@ -165,6 +165,18 @@ func (ns *Namespace) ChildVersions(t *testing.T) map[string]ChildVersions {
 	return states
 }
 
+// Generations returns the UID and the generation of each child of an MCPServer.
+func (ns *Namespace) Generations(t *testing.T, server string) map[Component]string {
+	t.Helper()
+	all := map[Component]string{}
+	for component, object := range ns.MustObjectsOf(t, server) {
+		if component != ServerItself {
+			all[component] = fmt.Sprintf("%s at generation %d", object.GetUID(), object.GetGeneration())
+		}
+	}
+	return all
+}
+
 // Components returns the children in the order of their names.
 func (s ChildVersions) Components() []Component { return slices.Sorted(maps.Keys(s)) }
 

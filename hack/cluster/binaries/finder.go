@@ -136,11 +136,10 @@ func sayNotes(progress io.Writer, tools []Tool) error {
 // find adds to found the path of each tool that exists and returns the others.
 func (f Finder) find(ctx context.Context, tools []Tool, found map[Tool]string) (missing []Tool, err error) {
 	for _, tool := range tools {
-		candidates, err := f.candidates(ctx, tool)
-		if err != nil {
-			return nil, err
+		path, err := f.own(tool)
+		if err == nil && path == "" && f.Published {
+			path, err = f.from.find(ctx, tool)
 		}
-		path, err := firstExecutable(candidates)
 		if err != nil {
 			return nil, err
 		}
@@ -153,21 +152,17 @@ func (f Finder) find(ctx context.Context, tools []Tool, found map[Tool]string) (
 	return missing, nil
 }
 
-// candidates are the places where a tool may be, the best first.
-func (f Finder) candidates(ctx context.Context, tool Tool) (paths []string, err error) {
+// own returns the path of a tool that the user has named or that was built here, or "" if there is none.
+func (f Finder) own(tool Tool) (string, error) {
+	candidates := make([]string, 0, 2)
 	if f.AssetsDir != "" {
-		paths = append(paths, filepath.Join(f.AssetsDir, string(tool)))
+		candidates = append(candidates, filepath.Join(f.AssetsDir, string(tool)))
 	}
 	cached, err := cachedPath(filepath.Join(f.CacheDir, "bin"), tool)
-	paths = append(paths, cached)
-	if err != nil || !f.Published {
-		return paths, err
+	if err != nil {
+		return "", err
 	}
-	if tool == Kubectl {
-		paths = append(paths, kubectlOnPath(ctx))
-	}
-	fetched, err := f.from.path(tool)
-	return append(paths, fetched), err
+	return firstExecutable(append(candidates, cached))
 }
 
 func cachedPath(binDir string, tool Tool) (string, error) {
@@ -182,11 +177,11 @@ func cachedPath(binDir string, tool Tool) (string, error) {
 	return filepath.Join(binDir, r.cacheKey(tool, version), string(tool)), nil
 }
 
-// firstExecutable returns the first path that is an executable file, or "" if none is. Empty paths are passed over.
+// firstExecutable returns the first path that is an executable file, or "" if none is.
 func firstExecutable(paths []string) (string, error) {
 	for _, path := range paths {
 		info, err := os.Stat(path)
-		if path == "" || errors.Is(err, os.ErrNotExist) {
+		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
 		if err != nil {

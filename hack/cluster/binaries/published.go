@@ -17,12 +17,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
-	"golang.org/x/mod/semver"
+	utilversion "k8s.io/apimachinery/pkg/util/version"
 	"sigs.k8s.io/controller-runtime/tools/setup-envtest/remote"
 	"sigs.k8s.io/controller-runtime/tools/setup-envtest/store"
 	"sigs.k8s.io/controller-runtime/tools/setup-envtest/versions"
@@ -80,31 +79,56 @@ func (p published) path(tool Tool) (string, error) {
 	return "", nil
 }
 
+// find returns the path of a tool that the user has, or that was fetched, or "" if there is none.
+func (p published) find(ctx context.Context, tool Tool) (string, error) {
+	if tool == Kubectl {
+		if path := kubectlOnPath(ctx); path != "" {
+			return path, nil
+		}
+	}
+	path, err := p.path(tool)
+	if err != nil || path == "" {
+		return "", err
+	}
+	return firstExecutable([]string{path})
+}
+
 // fetch gets what it can of the tools. What it cannot get is built, so it says why, and fails for nothing.
 func (p published) fetch(ctx context.Context, tools []Tool) {
-	wanted := func(all []Tool) bool {
-		return slices.ContainsFunc(tools, func(tool Tool) bool { return slices.Contains(all, tool) })
+	tools = slices.DeleteFunc(slices.Clone(tools), func(tool Tool) bool {
+		path, err := p.path(tool)
+		return err == nil && path == "" // Nobody publishes it.
+	})
+	if len(tools) == 0 {
+		return
 	}
 	begin := time.Now()
-	err := func() error {
-		version, err := Version(KubeAPIServer)
-		if err == nil && wanted(ofEnvtest) {
-			err = p.fetchEnvtest(ctx, version)
-		}
-		for _, tool := range ofReleases {
-			if err == nil && slices.Contains(tools, tool) && runtime.GOOS == "linux" {
-				err = p.fetchRelease(ctx, version, tool)
-			}
-		}
-		return err
-	}()
-	if err != nil {
+	if err := p.fetchAll(ctx, tools); err != nil {
 		say(p.progress, "not all programs can be fetched, those are built: %v", err)
 		return
 	}
-	if wanted(slices.Concat(ofEnvtest, ofReleases)) {
-		say(p.progress, "fetched published programs in %s", elapsedSince(begin))
+	say(p.progress, "fetched published programs in %s", elapsedSince(begin))
+}
+
+// fetchAll gets tools that are published, until one cannot be had.
+func (p published) fetchAll(ctx context.Context, tools []Tool) error {
+	version, err := Version(KubeAPIServer)
+	if err != nil {
+		return err
 	}
+	if slices.ContainsFunc(tools, func(tool Tool) bool { return slices.Contains(ofEnvtest, tool) }) {
+		if err := p.fetchEnvtest(ctx, version); err != nil {
+			return err
+		}
+	}
+	for _, tool := range tools {
+		if slices.Contains(ofReleases, tool) {
+			if err := p.fetchRelease(ctx, version, tool); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func envtestItem(version string) (store.Item, error) {
@@ -253,21 +277,14 @@ func kubectlOnPath(ctx context.Context) string {
 			GitVersion string `json:"gitVersion"`
 		} `json:"clientVersion"`
 	}
-	server, err := Version(KubeAPIServer)
-	if yaml.Unmarshal(out, &told) != nil || err != nil {
+	pinned, err := Version(KubeAPIServer)
+	if err != nil || yaml.Unmarshal(out, &told) != nil {
 		return ""
 	}
-	major, minor, ok := majorMinor(told.ClientVersion.GitVersion)
-	wantMajor, wantMinor, _ := majorMinor(server)
-	if !ok || major != wantMajor || max(minor-wantMinor, wantMinor-minor) > 1 {
+	client, errClient := utilversion.ParseSemantic(told.ClientVersion.GitVersion)
+	server, errServer := utilversion.ParseSemantic(pinned)
+	if errClient != nil || errServer != nil || client.Major() != server.Major() || max(client.Minor(), server.Minor())-min(client.Minor(), server.Minor()) > 1 {
 		return ""
 	}
 	return path
-}
-
-func majorMinor(version string) (major, minor int, ok bool) {
-	a, b, _ := strings.Cut(strings.TrimPrefix(semver.MajorMinor(version), "v"), ".")
-	major, errMajor := strconv.Atoi(a)
-	minor, errMinor := strconv.Atoi(b)
-	return major, minor, errMajor == nil && errMinor == nil
 }

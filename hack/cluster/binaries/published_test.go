@@ -19,6 +19,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	utilversion "k8s.io/apimachinery/pkg/util/version"
 )
 
 // authors serve programs on loopback as setup-envtest's index, its archives and Kubernetes' releases are served.
@@ -207,13 +209,13 @@ func TestSuitesFetchNothing(t *testing.T) {
 
 // A kubectl on the PATH is used if Kubernetes supports it with the API server.
 func TestKubectlOfTheUserIsTaken(t *testing.T) {
-	version, err := Version(KubeAPIServer)
+	pinned, err := Version(KubeAPIServer)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, minor, _ := majorMinor(version)
+	minor := utilversion.MustParseSemantic(pinned).Minor()
 	for says, want := range map[string]bool{
-		version:                           true,
+		pinned:                            true,
 		fmt.Sprintf("v1.%d.9", minor-1):   true,
 		fmt.Sprintf("v1.%d.0+k3s", minor): true,
 		fmt.Sprintf("v1.%d.0", minor-2):   false,

@@ -6,7 +6,6 @@ package chart
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -20,26 +19,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/freehold-dev/freehold/hack/operator"
 	"github.com/freehold-dev/freehold/test/harness"
+	"github.com/freehold-dev/freehold/test/tools/helm"
 )
 
 // operatorName is the name of the operator's objects.
 const releaseName, operatorName = "freehold", "freehold"
 
-// configuration is that of helm with the administrator's kubeconfig, in the namespace of the release.
+// configuration is that of helm in the namespace of the release.
 func configuration(t *testing.T) *action.Configuration {
 	t.Helper()
-	flags := genericclioptions.NewConfigFlags(true)
-	kubeconfig, namespace := env.Cluster.Kubeconfig(), operator.Namespace
-	flags.KubeConfig, flags.Namespace = &kubeconfig, &namespace
-	config := action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler))
-	if err := config.Init(flags, namespace, "secrets"); err != nil {
-		t.Fatal(err)
-	}
-	return config
+	return helm.Configuration(t, env.Cluster.Kubeconfig(), operator.Namespace)
 }
 
 func install(t *testing.T, given values) *release.Release {
@@ -86,7 +78,7 @@ func TestRelease(t *testing.T) {
 	}
 	ns.Create(t, harness.HTTPServer("web"))
 	ns.AwaitStatus(t, "web", harness.Fine...)
-	before := generations(t, ns)
+	before := ns.Generations(t, "web")
 
 	workers := func() string {
 		for _, arg := range deployment(t).Spec.Template.Spec.Containers[0].Args {
@@ -113,7 +105,7 @@ func TestRelease(t *testing.T) {
 	if err := rollback.Run(releaseName); err != nil || workers() != "" {
 		t.Errorf("rolled back, it has %q workers: %v", workers(), err)
 	}
-	if diff := cmp.Diff(before, generations(t, ns)); diff != "" {
+	if diff := cmp.Diff(before, ns.Generations(t, "web")); diff != "" {
 		t.Errorf("the workloads of the MCPServer changed (-before +after):\n%s", diff)
 	}
 
@@ -159,27 +151,6 @@ func held(t *testing.T) {
 		}
 	}
 	t.Errorf("helm has not applied it: %v", deployment(t).ManagedFields)
-}
-
-// generations are those of the workloads of a namespace.
-func generations(t *testing.T, ns *harness.Namespace) map[string]int64 {
-	t.Helper()
-	all := map[string]int64{}
-	deployments, err := env.Core.AppsV1().Deployments(ns.Name).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, d := range deployments.Items {
-		all["Deployment "+d.Name] = d.Generation
-	}
-	sets, err := env.Core.AppsV1().StatefulSets(ns.Name).List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, s := range sets.Items {
-		all["StatefulSet "+s.Name] = s.Generation
-	}
-	return all
 }
 
 // test is helm test. No kubelet runs the pod here: this runs its commands, with the rights of its ServiceAccount, and writes how they

@@ -43,7 +43,7 @@ func load(t *testing.T) *chart.Chart {
 func template(t *testing.T, given values, serves ...string) (*release.Release, error) {
 	t.Helper()
 	install := action.NewInstall(action.NewConfiguration())
-	install.ReleaseName, install.Namespace, install.DryRunStrategy = "freehold", operator.Namespace, action.DryRunClient
+	install.ReleaseName, install.Namespace, install.DryRunStrategy = releaseName, operator.Namespace, action.DryRunClient
 	install.KubeVersion, install.APIVersions = &common.KubeVersion{Version: "v1.37.1", Major: "1", Minor: "37"}, serves
 	out, err := install.Run(load(t), given)
 	if err != nil {
@@ -298,15 +298,15 @@ func TestRefusedValues(t *testing.T) {
 		given values
 		want  string
 	}{
-		"a value of ToolHive's that Freehold has not": {values{"operator": values{"vmcpImage": "a"}}, "vmcpImage"},
-		"a typo":                  {values{"operator": values{"toolhiverunnerImage": "a"}}, "toolhiverunnerImage"},
-		"replicas as a text":      {values{"operator": values{"replicaCount": "two"}}, "replicaCount"},
-		"a secret without name":   {values{"operator": values{"defaultImagePullSecrets": []any{values{}}}}, "defaultImagePullSecrets"},
-		"no namespaces":           {values{"operator": values{"rbac": values{"scope": "namespace"}}}, "operator.rbac.allowedNamespaces"},
-		"namespaces for a scope":  {values{"operator": values{"rbac": values{"allowedNamespaces": []any{"a"}}}}, "operator.rbac.scope=namespace"},
-		"TLS without Redis":       {values{"operator": values{"defaultRedis": values{"tls": values{"enabled": true}}}}, "operator.defaultRedis.addr"},
-		"authorities without TLS": {values{"operator": values{"defaultRedis": values{"addr": "r:1", "tls": values{"caCertSecretRef": values{"name": "a"}}}}}, "operator.defaultRedis.tls.enabled"},
-		"no ports":                {values{"networkPolicy": values{"apiServerPorts": []any{}}}, "apiServerPorts"},
+		"a value of ToolHive's chart alone": {values{"operator": values{"vmcpImage": "a"}}, "vmcpImage"},
+		"a typo":                            {values{"operator": values{"toolhiverunnerImage": "a"}}, "toolhiverunnerImage"},
+		"replicas as a text":                {values{"operator": values{"replicaCount": "two"}}, "replicaCount"},
+		"a secret without name":             {values{"operator": values{"defaultImagePullSecrets": []any{values{}}}}, "defaultImagePullSecrets"},
+		"no namespaces":                     {values{"operator": values{"rbac": values{"scope": "namespace"}}}, "operator.rbac.allowedNamespaces"},
+		"namespaces for a scope":            {values{"operator": values{"rbac": values{"allowedNamespaces": []any{"a"}}}}, "operator.rbac.scope=namespace"},
+		"TLS without Redis":                 {values{"operator": values{"defaultRedis": values{"tls": values{"enabled": true}}}}, "operator.defaultRedis.addr"},
+		"authorities without TLS":           {values{"operator": values{"defaultRedis": values{"addr": "r:1", "tls": values{"caCertSecretRef": values{"name": "a"}}}}}, "operator.defaultRedis.tls.enabled"},
+		"no ports":                          {values{"networkPolicy": values{"apiServerPorts": []any{}}}, "apiServerPorts"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -326,9 +326,9 @@ func TestNotes(t *testing.T) {
 		serves []string
 		want   bool
 	}{
-		"no CRDs":              {nil, nil, true},
-		"CRDs of somebody":     {nil, []string{"toolhive.stacklok.dev/v1beta1/MCPServer"}, false},
-		"CRDs of this release": {values{"crds": values{"install": true}}, nil, false},
+		"no CRDs":               {nil, nil, true},
+		"CRDs installed before": {nil, []string{"toolhive.stacklok.dev/v1beta1/MCPServer"}, false},
+		"CRDs of this release":  {values{"crds": values{"install": true}}, nil, false},
 	} {
 		r, err := template(t, c.given, c.serves...)
 		if err != nil {

@@ -5,7 +5,6 @@ package waiting
 
 import (
 	"context"
-	"log/slog"
 	"maps"
 	"strings"
 	"testing"
@@ -17,10 +16,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/test/harness"
+	"github.com/freehold-dev/freehold/test/tools/helm"
 )
 
 // templates are those of a chart with an MCPServer and what it refers to.
@@ -65,14 +64,7 @@ const releaseName = "web"
 func newRelease(t *testing.T) *release {
 	t.Helper()
 	ns := env.Namespace(t)
-	flags := genericclioptions.NewConfigFlags(true)
-	kubeconfig := env.Cluster.Kubeconfig()
-	flags.KubeConfig, flags.Namespace = &kubeconfig, &ns.Name
-	config := action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler))
-	if err := config.Init(flags, ns.Name, "secrets"); err != nil {
-		t.Fatal(err)
-	}
-	return &release{ns, config}
+	return &release{ns, helm.Configuration(t, env.Cluster.Kubeconfig(), ns.Name)}
 }
 
 func newChart() *chart.Chart {
