@@ -354,6 +354,8 @@ func TestASuccessorGetsWhatIsNotCollectedYet(t *testing.T) {
 	goOn := stopControllers(t)
 	ns.Delete(t, name, metav1.DeletePropagationBackground)
 	ns.AwaitGone(t, name)
+	// The write that let it go is in the log only once it was answered, which may be after a read no longer finds the MCPServer.
+	ns.AwaitCalm(t, name)
 	mark := ns.Mark(t)
 	successor := ns.Create(t, harness.ServerWithAllChildren(name))
 	// The numbers of replicas are as they should be, but were written from another MCPServer.
