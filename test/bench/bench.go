@@ -214,6 +214,13 @@ func (b *bench) measureOnce(ctx context.Context, o *freehold, r *report) (err er
 			return fmt.Errorf("beside foreign objects: %w", err)
 		}
 	}
+	b.say("edits of specs, in calm and beside a namespace whose webhook takes %v", slowAnswer)
+	if r.Edits, err = o.besideSlow(ctx, n); err != nil {
+		return fmt.Errorf("beside a slow webhook: %w", err)
+	}
+	if err := o.settle(ctx, 0); err != nil {
+		return err
+	}
 	if err := b.measureChanges(ctx, &o.subject, &r.Freehold); err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/freehold-dev/freehold/test/bench/recording"
 )
 
 // figure is one result.
@@ -47,6 +49,10 @@ func (r *report) speed() []figure {
 		{
 			Key: "proxiesRatio", Title: "time until all proxies are ready, operator / raw applier",
 			Value: r.medianRatio(proxiesReady), ToolHive: theirs(proxiesReady),
+		},
+		{
+			Key: "slowRatio", Title: "p99 from an edit until it is written, beside a slow webhook / in calm",
+			Value: recording.Percentile(r.Edits.Slow, 99).Seconds() / recording.Percentile(r.Edits.Calm, 99).Seconds(),
 		},
 	}
 }

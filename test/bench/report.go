@@ -25,7 +25,9 @@ type report struct {
 	Freehold   measurements
 	// Foreign is empty when it is left out, and so is Outage.
 	Foreign foreign
-	Outage  outage
+	// Edits are those of specs.
+	Edits  latencies
+	Outage outage
 	// ToolHive is empty when its operator is left out.
 	ToolHive measurements
 

@@ -35,6 +35,7 @@ func good() *report {
 			Create: []stage{created}, Idle: calm, Label: calm, LabelsLeft: 200, Images: edited(calm, 50, 0), Scales: edited(calm, 0, 50),
 			Restarts: []stage{calm, calm, calm}, Config: calm, Delete: calm,
 		},
+		Edits:   latencies{Calm: []time.Duration{100 * time.Millisecond}, Slow: []time.Duration{120 * time.Millisecond}},
 		Foreign: foreign{Objects: 5000, Restarts: []stage{calm, calm, calm}},
 		ToolHive: measurements{
 			Create: []stage{costly}, Idle: costly, Label: costly, Images: edited(costly, 0, 50), Scales: edited(costly, 0, 50),
@@ -82,6 +83,7 @@ func TestEachThresholdCanBeMissed(t *testing.T) {
 	for key, spoil := range map[string]func(r *report){
 		"childrenRatio":         func(r *report) { r.Rounds[0].Operator[childrenExist] = time.Minute },
 		"proxiesRatio":          func(r *report) { r.Rounds[0].Operator[proxiesReady] = time.Minute },
+		"slowRatio":             func(r *report) { r.Edits.Slow[0] = 201 * time.Millisecond },
 		"appliesBeyondChildren": func(r *report) { r.Freehold.Create[0].Writes.Applies["freehold-status"]++ },
 		"otherWrites":           func(r *report) { r.Freehold.Create[0].Writes.Others = map[string]int{"create events": 1} },
 		"refusedWrites":         func(r *report) { r.Freehold.Create[0].Writes.Refused = 1 },

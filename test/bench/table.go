@@ -63,6 +63,11 @@ func (r *report) table(out io.Writer) error {
 		w.answers("ToolHive's operator, scale", r.ToolHive.Scales)
 	}
 	w.line("")
+	w.line("Seconds from an edit of a spec until the backend is written")
+	w.row("", "edits", "p50", "p99", "longest")
+	w.times("in calm", r.Edits.Calm)
+	w.times(fmt.Sprintf("while a webhook of another namespace takes %v", slowAnswer), r.Edits.Slow)
+	w.line("")
 	w.line("Applies by field manager while the MCPServers of the last round were made")
 	last := r.Freehold.Create[len(r.Freehold.Create)-1].Writes.Applies
 	for _, manager := range slices.Sorted(maps.Keys(last)) {
@@ -131,6 +136,11 @@ func (t *table) measurements(who string, m *measurements, times func(round) arri
 func (t *table) answers(who string, a answers) {
 	s := recording.Summarize(a.Times)
 	t.row(who, strconv.Itoa(s.Edits), strconv.Itoa(a.Named), strconv.Itoa(a.Undone), decimal(s.P50), decimal(s.P99), decimal(s.Max))
+}
+
+func (t *table) times(who string, times []time.Duration) {
+	s := recording.Summarize(times)
+	t.row(who, strconv.Itoa(s.Edits), decimal(s.P50), decimal(s.P99), decimal(s.Max))
 }
 
 // stages begins a table of stages.
