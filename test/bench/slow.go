@@ -8,14 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 	"github.com/freehold-dev/freehold/test/webhook"
 )
@@ -28,7 +26,7 @@ const (
 	slowAnswer  = 8 * time.Second
 	// specEdits is how many MCPServers have their spec edited, one after the other, or all if there are fewer.
 	specEdits = 200
-	// specPatience is how long an operator may take for one such edit.
+	// specPatience is how long an operator may take for one such edit, and the API server until it asks the webhook.
 	specPatience = 5 * time.Minute
 )
 
@@ -39,39 +37,21 @@ type latencies struct {
 }
 
 // besideSlow edits MCPServers in calm, and then while another namespace has a slow webhook.
-func (o *subject) besideSlow(ctx context.Context, n int) (done latencies, err error) {
+func (o *freehold) besideSlow(ctx context.Context, n int) (done latencies, err error) {
 	if done.Calm, err = o.editSpecs(ctx, n, "calm"); err != nil {
 		return done, err
 	}
 	if err := o.site.makeNamespace(ctx, slowly); err != nil {
 		return done, err
 	}
-	asked, over := make(chan struct{}, 1), make(chan struct{})
-	_, remove, err := webhook.Serve(ctx, o.site.core, slowly, "slow.example.com", admissionregistrationv1.RuleWithOperations{
-		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-		Rule:       admissionregistrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*/*"}},
-	}, func(request *admissionv1.AdmissionRequest) *metav1.Status {
-		if !strings.Contains(string(request.Options.Raw), `"fieldManager":"freehold-`) {
-			return nil
-		}
-		select {
-		case asked <- struct{}{}:
-		default:
-		}
-		select {
-		case <-time.After(slowAnswer):
-		case <-over:
-		}
-		return nil
-	})
+	patient, cancel := context.WithTimeout(ctx, specPatience)
+	defer cancel()
+	remove, err := webhook.Delay(patient, o.site.core, slowly, slowAnswer)
 	if err != nil {
 		return done, err
 	}
-	defer func() {
-		close(over)
-		err = errors.Join(err, remove(context.WithoutCancel(ctx)))
-	}()
-	servers, err := newServers(slowly, "streamable-http", slowServers)
+	defer func() { err = errors.Join(err, remove(context.WithoutCancel(ctx))) }()
+	servers, err := newServers(slowly, v1beta1.TransportStreamableHTTP, slowServers)
 	if err != nil {
 		return done, err
 	}
@@ -82,13 +62,6 @@ func (o *subject) besideSlow(ctx context.Context, n int) (done latencies, err er
 	if err != nil {
 		return done, fmt.Errorf("cannot make MCPServers: %w", err)
 	}
-	select {
-	case <-asked:
-	case <-ctx.Done():
-		return done, context.Cause(ctx)
-	case <-time.After(specPatience):
-		return done, errors.New("the API server does not ask the slow webhook")
-	}
 	if done.Slow, err = o.editSpecs(ctx, n, "slow"); err != nil {
 		return done, err
 	}
@@ -96,7 +69,7 @@ func (o *subject) besideSlow(ctx context.Context, n int) (done latencies, err er
 }
 
 // editSpecs gives MCPServers an image of a tag, one after the other, and returns how long each of their backends took to be written.
-func (o *subject) editSpecs(ctx context.Context, n int, tag string) (times []time.Duration, err error) {
+func (o *freehold) editSpecs(ctx context.Context, n int, tag string) (times []time.Duration, err error) {
 	patch := fmt.Appendf(nil, `{"spec":{"image":"example.com/mcp:%s"}}`, tag)
 	for i := range min(n, specEdits) {
 		took, err := o.editSpec(ctx, serverName(i), patch)
@@ -109,7 +82,7 @@ func (o *subject) editSpecs(ctx context.Context, n int, tag string) (times []tim
 	return times, nil
 }
 
-func (o *subject) editSpec(ctx context.Context, name string, patch []byte) (time.Duration, error) {
+func (o *freehold) editSpec(ctx context.Context, name string, patch []byte) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, specPatience)
 	defer cancel()
 	mark, err := o.site.cluster.AuditMark(ctx)

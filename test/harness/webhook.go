@@ -7,6 +7,7 @@ import (
 	"context"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -24,11 +25,28 @@ func (ns *Namespace) Webhook(
 	if err != nil {
 		t.Fatal(err)
 	}
+	removeWhenDone(t, remove)
+	return server
+}
+
+// DelayOperator has a webhook answer the writes of operators in the namespace after so long, until the test ends.
+func (ns *Namespace) DelayOperator(t *testing.T, takes time.Duration) {
+	t.Helper()
+	ctx, cancel := WithinPace(t.Context(), Timeout)
+	defer cancel()
+	remove, err := webhook.Delay(ctx, ns.Core, ns.Name, takes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	removeWhenDone(t, remove)
+}
+
+func removeWhenDone(t *testing.T, remove func(context.Context) error) {
+	t.Helper()
 	t.Cleanup(func() {
 		// The test's own context has ended.
 		if err := remove(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
 	})
-	return server
 }

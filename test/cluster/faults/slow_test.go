@@ -4,19 +4,13 @@
 package faults
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	admissionv1 "k8s.io/api/admission/v1"
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
@@ -44,7 +38,7 @@ func TestASlowNamespaceHoldsUpNobodyElse(t *testing.T) {
 				s.AwaitStatus(t, "web", harness.Fine...)
 			}
 
-			slow.delayOperator(t, takes)
+			slow.DelayOperator(t, takes)
 			var creations sync.WaitGroup
 			for i := range crowd {
 				creations.Go(func() {
@@ -103,33 +97,4 @@ func (s *stage) editWritten(t *testing.T, edit int) time.Duration {
 		t.Fatalf("edit %d was not carried out: %v", edit, err)
 	}
 	return written.Received.Sub(edited.Received)
-}
-
-// delayOperator has a webhook answer the operator's writes of all kinds in the namespace after so long.
-func (s *stage) delayOperator(t *testing.T, takes time.Duration) {
-	t.Helper()
-	var asked atomic.Bool
-	over := make(chan struct{})
-	s.Webhook(t, "slow.example.com", admissionregistrationv1.RuleWithOperations{
-		Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.Create, admissionregistrationv1.Update},
-		Rule:       admissionregistrationv1.Rule{APIGroups: []string{"*"}, APIVersions: []string{"*"}, Resources: []string{"*/*"}},
-	}, func(request *admissionv1.AdmissionRequest) *metav1.Status {
-		asked.Store(true)
-		if strings.Contains(string(request.Options.Raw), `"fieldManager":"freehold-`) {
-			select {
-			case <-time.After(takes):
-			case <-over:
-			}
-		}
-		return nil
-	})
-	t.Cleanup(func() { close(over) })
-	harness.Eventually(t, "the webhook is asked", func(ctx context.Context) error {
-		_, err := s.Core.CoreV1().ConfigMaps(s.Name).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "asks"}},
-			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if err == nil && !asked.Load() {
-			err = errors.New("not yet")
-		}
-		return err
-	})
 }
