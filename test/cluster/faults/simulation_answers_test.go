@@ -36,6 +36,8 @@ type ask struct {
 	body  string
 	// unheard is set where the answer is not compared.
 	unheard bool
+	// toItsEnd is set where a watch is read before the next request.
+	toItsEnd bool
 }
 
 // answer is what is compared of an answer.
@@ -157,6 +159,11 @@ func (c *conversation) send(t *testing.T, a ask) {
 		got.Late = time.Since(began) > lateness
 	}
 	if strings.Contains(a.path, "watch=true") && response.StatusCode == http.StatusOK {
+		if a.toItsEnd {
+			got.Events = eventsOf(t, response.Body)
+			c.answers = append(c.answers, got)
+			return
+		}
 		c.watched[len(c.answers)] = response.Body
 		c.answers = append(c.answers, got)
 		return

@@ -97,18 +97,18 @@ var conversations = []struct {
 	}, false, false},
 	{"a watch from a version to come is silent", []ask{
 		applying("a", "configmaps/web", configMap("web", "1")),
-		getting("configmaps?watch=true&timeoutSeconds=5&resourceVersion=$LATER"),
-		getting("configmaps?watch=true&timeoutSeconds=5&resourceVersion=$LATER&allowWatchBookmarks=true"),
-		getting("configmaps?watch=true&timeoutSeconds=5&resourceVersion=$LATER&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"),
-		getting("configmaps?watch=true&timeoutSeconds=5&resourceVersion=$VERSION&fieldSelector=metadata.name=web"),
-		getting("configmaps?watch=true&timeoutSeconds=5&fieldSelector=metadata.name=web"),
+		getting("configmaps?watch=true&timeoutSeconds=10&resourceVersion=$LATER"),
+		getting("configmaps?watch=true&timeoutSeconds=10&resourceVersion=$LATER&allowWatchBookmarks=true"),
+		getting("configmaps?watch=true&timeoutSeconds=10&resourceVersion=$LATER&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"),
+		getting("configmaps?watch=true&timeoutSeconds=10&resourceVersion=$VERSION&fieldSelector=metadata.name=web"),
+		getting("configmaps?watch=true&timeoutSeconds=10&fieldSelector=metadata.name=web"),
 		merging("a", "configmaps/web", `{"data":{"key":"2"}}`),
 	}, false, false},
 	{"a watch ends when its time is over, after a bookmark", []ask{
 		applying("a", "secrets/web", secret("web")),
-		getting("secrets?watch=true&timeoutSeconds=4&resourceVersion=$VERSION&allowWatchBookmarks=true"),
-		getting("secrets?watch=true&timeoutSeconds=4&resourceVersion=$VERSION"),
-		getting("secrets?watch=true&timeoutSeconds=1&resourceVersion=$VERSION&allowWatchBookmarks=true"),
+		toItsEnd(getting("secrets?watch=true&timeoutSeconds=1&resourceVersion=$VERSION&allowWatchBookmarks=true")),
+		getting("secrets?watch=true&timeoutSeconds=10&resourceVersion=$VERSION&allowWatchBookmarks=true"),
+		getting("secrets?watch=true&timeoutSeconds=10&resourceVersion=$VERSION"),
 		applying("a", "secrets/another", secret("another")),
 	}, false, false},
 	{"a second deletion with another propagation policy replaces the finalizer of the first", []ask{
@@ -144,7 +144,7 @@ var conversations = []struct {
 	{"an eviction of a running pod is two versions", []ask{
 		sending(http.MethodPost, "pods?fieldManager=a", pod("running")),
 		merging("kubelet", "pods/running/status", `{"status":{"phase":"Running"}}`),
-		getting("pods?watch=true&timeoutSeconds=2&resourceVersion=$VERSION&fieldSelector=metadata.name=running"),
+		getting("pods?watch=true&timeoutSeconds=10&resourceVersion=$VERSION&fieldSelector=metadata.name=running"),
 		sending(http.MethodPost, "pods/running/eviction", `{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":"running"}}`),
 		unheard(ask{verb: http.MethodDelete, path: "pods/running", body: `{"gracePeriodSeconds":0}`}), // A node does so too.
 	}, false, false},
@@ -229,6 +229,11 @@ func sending(verb, path, body string) ask { return ask{verb: verb, path: path, b
 
 func unheard(a ask) ask {
 	a.unheard = true
+	return a
+}
+
+func toItsEnd(a ask) ask {
+	a.toItsEnd = true
 	return a
 }
 
