@@ -25,11 +25,11 @@ func (r *renderer) access() {
 
 	runner := inventory.RunnerAccount.Name(r.name)
 	r.want(inventory.RunnerRole, rbacv1ac.Role(runner, r.namespace).
-		WithOwnerReferences(r.owner()).
+		WithOwnerReferences(r.owner()).WithLabels(managed).
 		WithLabels(accessLabels(r.name)).
 		WithRules(r.runnerRules()...))
 	r.want(inventory.RunnerBinding, rbacv1ac.RoleBinding(runner, r.namespace).
-		WithOwnerReferences(r.owner()).
+		WithOwnerReferences(r.owner()).WithLabels(managed).
 		WithLabels(accessLabels(r.name)).
 		WithRoleRef(rbacv1ac.RoleRef().WithAPIGroup(rbacGroup).WithKind("Role").WithName(runner)).
 		WithSubjects(rbacv1ac.Subject().
@@ -38,7 +38,7 @@ func (r *renderer) access() {
 
 func (r *renderer) serviceAccount(child *inventory.Child) {
 	r.want(child, corev1ac.ServiceAccount(child.Name(r.name), r.namespace).
-		WithOwnerReferences(r.owner()).
+		WithOwnerReferences(r.owner()).WithLabels(managed).
 		WithLabels(accessLabels(r.name)).
 		WithImagePullSecrets(r.imagePullSecrets()...))
 }

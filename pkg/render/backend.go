@@ -49,7 +49,7 @@ func (r *renderer) statefulSet(template *corev1ac.PodTemplateSpecApplyConfigurat
 		WithTemplate(template)
 	unset := r.updateStrategy(spec)
 	backend := r.want(inventory.Backend, appsv1ac.StatefulSet(name, r.namespace).
-		WithOwnerReferences(r.owner()).
+		WithOwnerReferences(r.owner()).WithLabels(managed).
 		WithLabels(labels).
 		WithSpec(spec))
 	if r.backendAccount == "" {

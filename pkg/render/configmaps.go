@@ -35,7 +35,7 @@ func (r *renderer) configMaps(document *runconfig.RunConfig) proxyConfig {
 	data = salted(data, r.in.salts[inventory.RunConfig])
 	config.runConfig = inventory.RunConfig.ContentName(r.name, data)
 	r.want(inventory.RunConfig, corev1ac.ConfigMap(config.runConfig, r.namespace).
-		WithOwnerReferences(r.owner()).
+		WithOwnerReferences(r.owner()).WithLabels(managed).
 		WithLabels(labels).
 		WithAnnotations(map[string]string{v1beta1.AnnotationContentChecksum: config.checksum}).
 		WithImmutable(true).
@@ -53,7 +53,7 @@ func (r *renderer) configMaps(document *runconfig.RunConfig) proxyConfig {
 	data = salted(map[string]string{runconfig.AuthzKey: text}, r.in.salts[inventory.InlineAuthz])
 	config.inlineAuthz = inventory.InlineAuthz.ContentName(r.name, data)
 	r.want(inventory.InlineAuthz, corev1ac.ConfigMap(config.inlineAuthz, r.namespace).
-		WithOwnerReferences(r.owner()).
+		WithOwnerReferences(r.owner()).WithLabels(managed).
 		WithLabels(inlineAuthzLabels(r.name)).
 		WithImmutable(true).
 		WithData(data))

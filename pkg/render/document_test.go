@@ -4,6 +4,7 @@
 package render
 
 import (
+	"maps"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -185,11 +186,14 @@ func TestPodsRollOnlyForCause(t *testing.T) {
 	}
 }
 
-// TestChecksumIsOfTheConfigMap: the proxy is rolled by the checksum of exactly what its ConfigMap holds.
+// TestChecksumIsOfTheConfigMap: the proxy is rolled by the checksum of exactly what its ConfigMap holds, and is labelled with as ToolHive
+// does it. The label that Freehold adds rolls nothing.
 func TestChecksumIsOfTheConfigMap(t *testing.T) {
 	result := renderServer(t)
 	configMap := configOf[*corev1ac.ConfigMapApplyConfiguration](t, result)
-	want := runconfig.Checksum(configMap.Data, configMap.Labels)
+	labels := maps.Clone(configMap.Labels)
+	delete(labels, v1beta1.LabelAppManagedBy)
+	want := runconfig.Checksum(configMap.Data, labels)
 	if got := configMap.Annotations[v1beta1.AnnotationContentChecksum]; got != want {
 		t.Errorf("on the ConfigMap: got %s, want %s", got, want)
 	}

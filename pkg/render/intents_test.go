@@ -23,6 +23,25 @@ import (
 	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
+// Every object says who manages it, and its pods do not: their label would replace all pods with an upgrade.
+func TestEveryObjectButPodsIsLabelledAsFreeholds(t *testing.T) {
+	labelled := map[string]bool{}
+	result := mustRender(t, fullInput(t), fullOptions)
+	for _, intent := range result.Intents {
+		object := &unstructured.Unstructured{Object: treeOf(t, intent.Config).(map[string]any)}
+		of := intent.Kind.Kind + " " + intent.Name
+		labelled[of] = labelled[of] || object.GetLabels()[v1beta1.LabelAppManagedBy] == v1beta1.AppManagedBy
+		if pods, _, _ := unstructured.NestedStringMap(object.Object, "spec", "template", "metadata", "labels"); pods[v1beta1.LabelAppManagedBy] != "" {
+			t.Errorf("the pods of %s have the label", of)
+		}
+	}
+	for of, is := range labelled {
+		if !is {
+			t.Errorf("%s has not the label", of)
+		}
+	}
+}
+
 // Which objects there are, in which order they are applied and by whom, and which are not wanted.
 func TestIntentsComeInTheOrderOfTheirApplies(t *testing.T) {
 	account := func(name string) func(*v1beta1.MCPServer) {

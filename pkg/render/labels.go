@@ -10,10 +10,11 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 )
 
-// Label keys and values of ToolHive.
-const (
-	appProxy = "mcpserver"
-)
+// appProxy is ToolHive's value of labels of the proxy's objects.
+const appProxy = "mcpserver"
+
+// managed is the label of all children, but not of their pods, which another label would replace. A user's own label of that name wins.
+var managed = map[string]string{v1beta1.LabelAppManagedBy: v1beta1.AppManagedBy}
 
 // ProxySelector returns the labels that select the proxy's pods; the proxy's own objects carry them as well.
 func ProxySelector(name string) map[string]string {

@@ -56,6 +56,10 @@ func TestPodTemplateOverridesLeaveOurKeys(t *testing.T) {
 			podLabels:             map[string]string{"l": "2"},
 			podAnnotations:        map[string]string{"a": "2"},
 		},
+		"who manages it": {
+			deployment:       metadata{Labels: map[string]string{v1beta1.LabelAppManagedBy: "somebody"}},
+			deploymentLabels: map[string]string{v1beta1.LabelAppManagedBy: "somebody"},
+		},
 		"empty": {template: &metadata{Labels: map[string]string{}, Annotations: map[string]string{}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +78,7 @@ func TestPodTemplateOverridesLeaveOurKeys(t *testing.T) {
 			}
 			deployment := deploymentOf(t, result)
 			for what, pair := range map[string][2]map[string]string{
-				"Deployment labels":      {withOperatorKeys(c.deploymentLabels, ours), deployment.Labels},
+				"Deployment labels":      {withOperatorKeys(withOperatorKeys(managed, c.deploymentLabels), ours), deployment.Labels},
 				"Deployment annotations": {c.deploymentAnnotations, deployment.Annotations},
 				"pod labels":             {withOperatorKeys(c.podLabels, ours), deployment.Spec.Template.Labels},
 				"pod annotations":        {withOperatorKeys(c.podAnnotations, ourPod), deployment.Spec.Template.Annotations},
@@ -97,7 +101,8 @@ func TestServiceOverridesLeaveOurKeys(t *testing.T) {
 		}}
 	})
 	service := configOf[*corev1ac.ServiceApplyConfiguration](t, result)
-	if diff := cmp.Diff(withOperatorKeys(map[string]string{"l": "1"}, ProxySelector("fetch")), service.Labels); diff != "" {
+	want := withOperatorKeys(map[string]string{"l": "1", v1beta1.LabelAppManagedBy: "freehold"}, ProxySelector("fetch"))
+	if diff := cmp.Diff(want, service.Labels); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]string{"a": "1"}, service.Annotations); diff != "" {

@@ -55,7 +55,7 @@ func (r *renderer) deployment(config proxyConfig) {
 	}
 	name, selector := inventory.Proxy.Name(r.name), ProxySelector(r.name)
 	intent := r.want(inventory.Proxy, appsv1ac.Deployment(name, r.namespace).
-		WithOwnerReferences(r.owner()).
+		WithOwnerReferences(r.owner()).WithLabels(managed).
 		WithLabels(withOperatorKeys(overrides.Labels, selector)).
 		WithAnnotations(workloadAnnotations(overrides.Annotations)).
 		WithSpec(appsv1ac.DeploymentSpec().

@@ -36,7 +36,7 @@ func (r *renderer) backendServices() {
 		return servicePort("port-"+strconv.Itoa(int(r.mcpPort)), r.mcpPort)
 	}
 	r.want(inventory.HeadlessService, corev1ac.Service(inventory.HeadlessService.Name(r.name), r.namespace).
-		WithOwnerReferences(r.owner()).
+		WithOwnerReferences(r.owner()).WithLabels(managed).
 		WithLabels(labels).
 		WithSpec(corev1ac.ServiceSpec().
 			WithType(corev1.ServiceTypeClusterIP).
@@ -55,7 +55,7 @@ func (r *renderer) backendServices() {
 				WithClientIP(corev1ac.ClientIPConfig().WithTimeoutSeconds(backendAffinitySeconds)))
 	}
 	r.want(inventory.BackendService, corev1ac.Service(inventory.BackendService.Name(r.name), r.namespace).
-		WithOwnerReferences(r.owner()).
+		WithOwnerReferences(r.owner()).WithLabels(managed).
 		WithLabels(labels).
 		WithSpec(spec))
 }
@@ -74,7 +74,7 @@ func (r *renderer) proxyService() {
 	}
 	name, selector := inventory.ProxyService.Name(r.name), ProxySelector(r.name)
 	r.want(inventory.ProxyService, corev1ac.Service(name, r.namespace).
-		WithOwnerReferences(r.owner()).
+		WithOwnerReferences(r.owner()).WithLabels(managed).
 		WithLabels(withOperatorKeys(overrides.Labels, selector)).
 		WithAnnotations(overrides.Annotations).
 		WithSpec(corev1ac.ServiceSpec().

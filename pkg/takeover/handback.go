@@ -5,6 +5,7 @@ package takeover
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -155,7 +156,7 @@ func (r *Return) Config(schema managedfields.TypeConverter, live *unstructured.U
 		config = map[string]any{}
 	}
 	r.change(config)
-	dropAnnotations(config)
+	dropMarks(config)
 	config["apiVersion"], config["kind"] = live.GetAPIVersion(), live.GetKind()
 	for key, value := range map[string]string{
 		"name": live.GetName(), "namespace": live.GetNamespace(), "uid": string(live.GetUID()), "resourceVersion": live.GetResourceVersion(),
@@ -272,23 +273,20 @@ func answerRestart(config map[string]any, server *unstructured.Unstructured) {
 	_ = unstructured.SetNestedField(config, text, "metadata", "annotations", v1beta1.AnnotationLastProcessedRestart)
 }
 
-// dropAnnotations removes the operator's annotations from an object. On a pod template they stay until ToolHive's
+// dropMarks removes the operator's annotations, and the label that says whose an object is. On a pod template they stay until ToolHive's
 // operator writes it again: to remove them would restart the pods once more.
-func dropAnnotations(config map[string]any) {
-	annotations, found, _ := unstructured.NestedMap(config, "metadata", "annotations")
-	if !found {
-		return
-	}
-	for key := range annotations {
-		if strings.HasPrefix(key, v1beta1.AnnotationPrefix) {
-			delete(annotations, key)
+func dropMarks(config map[string]any) {
+	for _, kind := range []string{"annotations", "labels"} {
+		marks, _, _ := unstructured.NestedMap(config, "metadata", kind)
+		maps.DeleteFunc(marks, func(key string, value any) bool {
+			return strings.HasPrefix(key, v1beta1.AnnotationPrefix) || key == v1beta1.LabelAppManagedBy && value == v1beta1.AppManagedBy
+		})
+		if len(marks) == 0 {
+			unstructured.RemoveNestedField(config, "metadata", kind)
+			continue
 		}
+		_ = unstructured.SetNestedMap(config, marks, "metadata", kind)
 	}
-	if len(annotations) == 0 {
-		unstructured.RemoveNestedField(config, "metadata", "annotations")
-		return
-	}
-	_ = unstructured.SetNestedMap(config, annotations, "metadata", "annotations")
 }
 
 // dropConditions takes those away that ToolHive does not know, and would never change.

@@ -55,12 +55,13 @@ func example(generation int64, gate string) (server *unstructured.Unstructured, 
 		"apiVersion": "apps/v1", "kind": "StatefulSet",
 		"metadata": map[string]any{"name": "web", "uid": "set", "annotations": map[string]any{
 			"freehold.dev/source": "server/1", "freehold.dev/references": "mcpoidcconfig/idp=idp/1@2", "other": "stays",
-		}},
+		}, "labels": map[string]any{"app": "web", v1beta1.LabelAppManagedBy: v1beta1.AppManagedBy}},
 		"spec": map[string]any{"replicas": int64(2), "template": map[string]any{"metadata": map[string]any{
 			"annotations": map[string]any{v1beta1.AnnotationGeneration: gate},
 		}}},
 	},
-		entry(managers.Backend, "apps/v1", "", `{"f:metadata":{"f:annotations":{"f:freehold.dev/source":{},"f:freehold.dev/references":{}}},
+		entry(managers.Backend, "apps/v1", "", `{"f:metadata":{"f:annotations":{"f:freehold.dev/source":{},"f:freehold.dev/references":{}},
+			"f:labels":{"f:app":{},"f:`+v1beta1.LabelAppManagedBy+`":{}}},
 			"f:spec":{"f:template":{"f:metadata":{"f:annotations":{"f:`+v1beta1.AnnotationGeneration+`":{}}}}}}`),
 		entry(managers.BackendReplicas, "apps/v1", "", `{"f:spec":{"f:replicas":{}}}`),
 		entry("somebody", "apps/v1", "", `{"f:metadata":{"f:annotations":{"f:other":{}}}}`),
@@ -229,6 +230,9 @@ func TestWhatIsHandedBackIsAsToolHiveNeedsIt(t *testing.T) {
 				t.Errorf("the gate is %s, want %s", gate, test.want)
 			}
 			if diff := cmp.Diff(map[string]string{"other": "stays"}, set.GetAnnotations()); diff != "" {
+				t.Error(diff)
+			}
+			if diff := cmp.Diff(map[string]string{"app": "web"}, set.GetLabels()); diff != "" {
 				t.Error(diff)
 			}
 			if owner := metav1.GetControllerOf(service); owner == nil || owner.UID != "set" || len(service.GetOwnerReferences()) != 1 {

@@ -131,13 +131,20 @@ func (s *Simulation) checkHandedBack() {
 					s.t.Errorf("%s %s: %s owns something: %s", k.Kind, access(obj).GetName(), entry.Manager, entry.FieldsV1)
 				}
 			}
-			for key := range access(obj).GetAnnotations() {
-				if strings.HasPrefix(key, "freehold.dev/") {
-					s.t.Errorf("%s %s has the annotation %s", k.Kind, access(obj).GetName(), key)
+			for _, marks := range []map[string]string{access(obj).GetAnnotations(), access(obj).GetLabels()} {
+				for key, value := range marks {
+					if isMark(key, value) {
+						s.t.Errorf("%s %s still has %s: %s", k.Kind, access(obj).GetName(), key, value)
+					}
 				}
 			}
 		}
 	}
+}
+
+// isMark says whether an annotation or a label says that Freehold manages the object, which a handback takes back.
+func isMark(key, value string) bool {
+	return strings.HasPrefix(key, "freehold.dev/") || key == v1beta1.LabelAppManagedBy && value == v1beta1.AppManagedBy
 }
 
 // whatStays returns what a handback leaves as it is: all values but those that ToolHive needs to be different, and what other managers
@@ -158,11 +165,13 @@ func whatStays(t *testing.T, state history.State) history.State {
 			class := managers.ClassOf(manager, "")
 			return class == managers.ClassFreehold || class == managers.ClassToolHive || manager == managers.Plugin || manager == controllerManager
 		})
-		annotations, _, _ := unstructured.NestedMap(whole.Object, "metadata", "annotations")
-		maps.DeleteFunc(annotations, func(name string, _ any) bool { return strings.HasPrefix(name, v1beta1.AnnotationPrefix) })
-		delete(whole.Object["metadata"].(fields), "annotations")
-		if len(annotations) > 0 {
-			whole.Object["metadata"].(fields)["annotations"] = annotations
+		for _, marks := range []string{"annotations", "labels"} {
+			set, _, _ := unstructured.NestedStringMap(whole.Object, "metadata", marks)
+			maps.DeleteFunc(set, isMark)
+			delete(whole.Object["metadata"].(fields), marks)
+			if len(set) > 0 {
+				whole.Object["metadata"].(fields)[marks] = set
+			}
 		}
 		switch kind, name, _ := strings.Cut(key, "/"); {
 		case kind == "Role":

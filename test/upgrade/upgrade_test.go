@@ -49,12 +49,15 @@ func TestUpgrade(t *testing.T) {
 		var shown []string
 		for line := range strings.Lines(s.types(t, command)) {
 			if object, ok := strings.CutPrefix(line, "--- "); ok {
-				shown = append(shown, strings.TrimSuffix(object[strings.LastIndex(object, "/")+1:], " as it is\n"))
+				shown = append(shown, digest.ReplaceAllString(strings.TrimSuffix(object[strings.LastIndex(object, "/")+1:], " as it is\n"), ""))
 			}
 		}
 		slices.Sort(shown)
 		shown = slices.Compact(shown) // Both workloads have the name of the MCPServer.
-		want := []string{"mcp-" + pair, "mcp-" + pair + "-headless", pair, pair + "-proxy-runner"}
+		want := []string{
+			"mcp-" + pair, "mcp-" + pair + "-headless", "mcp-" + pair + "-proxy", pair, pair + "-authz-inline", pair + "-proxy-runner",
+			pair + "-runconfig", pair + "-sa",
+		}
 		if diff := cmp.Diff(want, shown); diff != "" {
 			t.Errorf("%v shows other objects than the table (-want +got):\n%s", command, diff)
 		}

@@ -132,6 +132,9 @@ const (
 // NetworkPolicy requires it.
 const LabelMetricsAccess = "freehold.dev/metrics-access"
 
+// LabelAppManagedBy on the children of an MCPServer, though not on their pods, is AppManagedBy, unless spec.resourceOverrides sets it.
+const LabelAppManagedBy, AppManagedBy = "app.kubernetes.io/managed-by", "freehold"
+
 // Labels that ToolHive puts on the children of an MCPServer.
 const (
 	// LabelApp on the proxy's objects is mcpserver, and on the backend's the MCPServer's name.

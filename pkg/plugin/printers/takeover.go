@@ -291,7 +291,7 @@ func (o ObjectTakeover) cells(wide bool) [][]string {
 	}
 	owner := -1
 	for _, c := range o.Changes {
-		if !wide && strings.HasPrefix(c.Path, ".metadata.annotations."+v1beta1.AnnotationPrefix) {
+		if !wide && (strings.HasPrefix(c.Path, ".metadata.annotations."+v1beta1.AnnotationPrefix) || c.Path == ".metadata.labels."+v1beta1.LabelAppManagedBy) {
 			continue
 		}
 		path, _, isOwner := strings.Cut(c.Path, "[uid=")
