@@ -127,7 +127,7 @@ func TestRecovery(t *testing.T) {
 					"-tool=identity", "-fresh", "-timeout=3s", "-interval=250ms",
 				}
 				// It is to serve before it is disturbed; that the first connection is never refused is not measured here.
-				identified(t, client(t, ns, append(call, "-repeat=1", "-patience=3s")...), served+"-0 1")
+				identified(t, client(t, ns, append(call, "-repeat=1", "-timeout=30s", "-patience=30s")...), served+"-0 1")
 
 				began := time.Now()
 				d.disturb(t, ns)

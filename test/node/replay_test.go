@@ -60,6 +60,13 @@ func TestReplay(t *testing.T) {
 			t.Fatal(err)
 		}
 		awaitRollout(t, ns, changed.Spec.Image)
+		// On a slow node, an attacker may not have begun when its pod is deleted, or be refused by the fence of the other half.
+		harness.Eventually(t, "the attacker of this round has tried", func(context.Context) error {
+			if tried, _ := writesOf(requestsOf(t, ns, mark)); len(tried) < round {
+				return fmt.Errorf("%d attempts in %d rounds", len(tried), round)
+			}
+			return nil
+		})
 	}
 	server := ns.AwaitSettled(t, served)
 	took := harness.Since(began)
