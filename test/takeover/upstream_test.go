@@ -110,6 +110,7 @@ func gateOf(statefulSet *unstructured.Unstructured) string {
 
 // The fields in which ToolHive's objects are not as Freehold wants them.
 const (
+	allLabels = ".metadata.labels"
 	template  = ".spec.template"
 	container = template + ".spec.containers.toolhive"
 	gatePath  = template + ".metadata.annotations." + v1beta1.AnnotationGeneration
@@ -118,10 +119,10 @@ const (
 // changedFields are the fields that a takeover changes, whatever the MCPServer.
 var changedFields = map[harness.Component][]string{
 	// ToolHive gives these no labels.
-	harness.ProxyAccount:   {".metadata.labels"},
-	harness.BackendAccount: {".metadata.labels"},
-	harness.ProxyBinding:   {".metadata.labels"},
-	harness.ProxyRole:      {".metadata.labels", ".rules"},
+	harness.ProxyAccount:   {allLabels},
+	harness.BackendAccount: {allLabels},
+	harness.ProxyBinding:   {allLabels},
+	harness.ProxyRole:      {allLabels, ".rules"},
 	// They are the StatefulSet's, and become the MCPServer's. ToolHive's select by the label app alone.
 	harness.HeadlessService: {
 		".metadata.ownerReferences.<name>.apiVersion", ".metadata.ownerReferences.<name>.kind",
@@ -184,6 +185,9 @@ func (m *member) changed(component harness.Component, writer string, adopted boo
 	}
 	for _, path := range changedFields[component] {
 		paths = append(paths, strings.ReplaceAll(path, "<name>", m.server.Name))
+	}
+	if !slices.Contains(paths, allLabels) {
+		paths = append(paths, allLabels+"."+v1beta1.LabelAppManagedBy)
 	}
 	if contested := m.contested[component]; contested != "" {
 		paths = append(paths, contested)

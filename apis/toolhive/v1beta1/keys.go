@@ -133,7 +133,10 @@ const (
 const LabelMetricsAccess = "freehold.dev/metrics-access"
 
 // LabelAppManagedBy on the children of an MCPServer, though not on their pods, is AppManagedBy, unless spec.resourceOverrides sets it.
-const LabelAppManagedBy, AppManagedBy = "app.kubernetes.io/managed-by", "freehold"
+const LabelAppManagedBy = "app.kubernetes.io/managed-by"
+
+// AppManagedBy is the value of LabelAppManagedBy.
+const AppManagedBy = "freehold"
 
 // Labels that ToolHive puts on the children of an MCPServer.
 const (
