@@ -130,7 +130,6 @@ for part in "$@"; do
 		run hack/tools/licences
 		run hack/tools/promql
 		run hack/tools/release
-		run hack/tools/shell
 		run hack/tools/structure
 		run hack/tools/testreport
 		run hack/tools/upstreamdiff

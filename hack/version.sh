@@ -39,7 +39,7 @@ if [[ "${TREE_STATE}" == dirty ]]; then BUILD_VERSION+=-dirty; fi
 if [[ "${TREE_STATE}" == clean ]] && git tag --points-at HEAD | grep -Fxq "${VERSION}"; then BUILD_VERSION="${VERSION}"; fi
 EPOCH="${SOURCE_DATE_EPOCH:-${EPOCH}}"
 
-# portable: GNU's date has -d for this, that of macOS and BSD -r
+# GNU's date has -d for this, that of macOS and BSD -r.
 DATE="$(date -u -d "@${EPOCH}" +%Y-%m-%dT%H:%M:%SZ 2>/dev/null || date -u -r "${EPOCH}" +%Y-%m-%dT%H:%M:%SZ)"
 package=k8s.io/component-base/version
 LDFLAGS="-s -w"

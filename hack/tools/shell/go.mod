@@ -7,7 +7,7 @@ go 1.26.0
 
 tool mvdan.cc/sh/v3/cmd/shfmt
 
-require mvdan.cc/sh/v3 v3.14.1
+require mvdan.cc/sh/v3 v3.14.1 // indirect
 
 require (
 	github.com/google/renameio/v2 v2.0.2 // indirect
