@@ -4,7 +4,7 @@
 #
 # Fails on what actionlint finds in the workflows of GitHub: fields and contexts that are not there, expressions of the wrong type,
 # inputs that an action does not have, and, where ShellCheck is on PATH, what that finds in their scripts. It asks no service. Also
-# fails where a workflow does not say which rights its token has, or names a branch of an action.
+# fails where a workflow does not say which rights its token has, or names an action otherwise than by a commit, with the version behind it.
 set -euo pipefail
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
@@ -18,9 +18,8 @@ for workflow in .github/workflows/*.yaml; do
 		echo "${workflow}: no permissions for the whole of it" >&2
 		status=1
 	fi
-	# A version, or a commit.
-	if grep -nE '^ *(- )?uses: ' "${workflow}" | grep -vE '@(v[0-9][0-9.]*|[0-9a-f]{40})( *#.*)?$'; then
-		echo "${workflow}: name a version or a commit of each action" >&2
+	if grep -nE '^ *(- )?uses: ' "${workflow}" | grep -vE '@[0-9a-f]{40} # v[0-9.]+$'; then
+		echo "${workflow}: name each action by a commit, with its version behind: @COMMIT # v1.2.3" >&2
 		status=1
 	fi
 done

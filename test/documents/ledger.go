@@ -20,6 +20,7 @@ type entry struct {
 // exceptions are commands that no test types.
 var exceptions = []entry{
 	{file: "README.md", has: "make test", reason: "is what runs these tests"},
+	{file: "SECURITY.md", section: "Verify a release", reason: "needs a release that is published, and the registry that has it"},
 	{file: "docs/install.md", has: "kind load", reason: "needs kind; TestGetImage reads the archive's tag, which is what kind goes by"},
 	{file: "docs/install.md", has: "k3s ctr", reason: "needs k3s; it is containerd's ctr, and takes the same archive"},
 	{file: "docs/install.md", has: "helm ", reason: "needs the program helm; test/tools/chart does the same with its library"},
@@ -31,7 +32,7 @@ var exceptions = []entry{
 	{file: "docs/tutorial.md", has: "make run", reason: "is in the README too, where TestMakeRun types it"},
 	{file: "docs/tutorial.md", has: "kind create", reason: "needs kind and Docker"},
 	{file: "docs/performance.md", reason: "takes hours, on a machine that does nothing else"},
-	{file: "docs/api.md", has: "go get ", reason: "needs a version that is published; the programs in examples/ depend on this checkout instead"},
+	{file: "docs/api.md", has: "git clone ", reason: "needs the network; TestModule puts this checkout there"},
 	{file: "docs/migration-details.md", has: "helm ", reason: "needs Helm and the charts that ToolHive publishes; TestBesideHelm has what Helm leaves"},
 	{file: "docs/monitoring.md", has: " logs ", reason: "the pods of these suites are fake, and write no log"},
 	{file: "docs/monitoring.md", has: " top ", reason: "needs metrics-server, which is not Freehold's"},
@@ -46,6 +47,8 @@ var typed = []entry{
 	{file: "README.md", section: "Install it", test: "documents.TestInstall"},
 	{file: "README.md", section: "A first MCPServer, and a first call", test: "documents.TestFirstServer"},
 	{file: "docs/install.md", section: "Get the image into the cluster", test: "documents.TestGetImage"},
+	{file: "docs/api.md", has: "go mod edit", test: "documents.TestModule"},
+	{file: "docs/api.md", has: "go mod tidy", test: "documents.TestModule"},
 	{file: "docs/api.md", section: "Clients for MCPServers", test: "documents.TestPrograms"},
 	{file: "docs/api.md", section: "Library for operators of other kinds", test: "documents.TestLibraryExample"},
 	{file: "docs/availability.md", test: "documents.TestAvailability"},
