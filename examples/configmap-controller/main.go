@@ -129,6 +129,9 @@ func (c *controller) sync(ctx context.Context, name cache.ObjectName) error {
 			WithOwnerReferences(metav1ac.OwnerReference().WithAPIVersion(greeting.GetAPIVersion()).WithKind(greeting.GetKind()).
 				WithName(name.Name).WithUID(greeting.GetUID()).WithController(true)),
 	})
+	if out.Wrote() {
+		klog.InfoS("Wrote the ConfigMap", "greeting", name, "action", out.Action)
+	}
 	if out.Err == nil || out.Problem() != "" { // Anything else should be over in a moment.
 		err = c.report(ctx, greeting, out.Problem())
 	}

@@ -4,8 +4,9 @@
 package documents
 
 import (
-	"context"
-	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -29,32 +30,65 @@ func TestPrograms(t *testing.T) {
 	}
 }
 
-// TestLibraryExample runs the controller that uses our packages as the page says.
+// TestLibraryExample runs the controller that uses our packages as the page says, and makes it meet another owner.
 func TestLibraryExample(t *testing.T) {
 	harness.Long(t)
 	r := newReader(t)
+	var controller *harness.Program
+	says := map[string]string{"kubectl get configmap": "Good day", "kubectl get greeting": "kubectl-patch"}
 	for _, command := range Of(t) {
-		if !strings.HasPrefix(command.Text, "go ") {
-			r.types(t, command)
+		if strings.HasPrefix(command.Text, "go ") {
+			controller = start(t, r.filledIn(command), r.environment())
+			controller.Await(t, "Wrote the ConfigMap", patience)
 			continue
 		}
-		r.kubectl.Run(t, "wait", "--for=condition=Established", "crd/greetings.example.com")
-		// It says nothing, so it cannot be told when go run is done with compiling.
-		if _, err := r.attempt(t, "go -C examples/configmap-controller build -o "+t.TempDir()+" ."); err != nil {
+		said := r.types(t, command)
+		for beginning, want := range says {
+			if strings.HasPrefix(command.Text, beginning) && !strings.Contains(said, want) {
+				t.Errorf("%v says %q, want %s", command, said, want)
+			}
+		}
+	}
+	interrupt(t, controller)
+}
+
+// TestModule makes a module of a reader's own, beside the checkout, use our client.
+func TestModule(t *testing.T) {
+	harness.Long(t)
+	parent := t.TempDir()
+	module := filepath.Join(parent, "mine")
+	if err := os.Mkdir(module, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	root, err := filepath.Abs(Root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(root, filepath.Join(parent, "freehold")); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"go.mod": "module example.com/mine\n\ngo 1.26.0\n",
+		"main.go": `package main
+
+import "github.com/freehold-dev/freehold/generated/clientset/versioned"
+
+func main() { _ = versioned.New }
+`,
+	} {
+		if err := os.WriteFile(filepath.Join(module, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		p := start(t, r.filledIn(command), r.environment())
-		r.kubectl.Do(t, harness.Call{
-			Args:  []string{"apply", "--server-side", "-f", "-"},
-			Input: `{"apiVersion": "example.com/v1", "kind": "Greeting", "metadata": {"name": "hello"}, "spec": {"text": "Good day"}}`,
-		})
-		harness.Eventually(t, "the ConfigMap is there", func(ctx context.Context) error {
-			got, err := r.kubectl.Try(ctx, harness.Call{Args: []string{"get", "configmap", "hello", "-o", "jsonpath={.data.greeting}"}})
-			if err == nil && got != "Good day" {
-				err = fmt.Errorf("it says %q", got)
-			}
-			return err
-		})
-		interrupt(t, p)
+	}
+	var lines []string
+	for _, command := range Of(t) {
+		lines = append(lines, command.Text)
+	}
+	for _, line := range append(lines, "go build -o /dev/null .") {
+		command := exec.CommandContext(t.Context(), "sh", "-c", line)
+		command.Dir = module
+		if said, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", line, err, said)
+		}
 	}
 }
