@@ -4,9 +4,11 @@
 package plugin
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/freehold-dev/freehold/pkg/plugin/cmd"
 	"github.com/freehold-dev/freehold/test/harness"
@@ -66,10 +68,22 @@ func TestHelp(t *testing.T) {
 		if verb.Short == "" || verb.Long == "" || verb.Example == "" {
 			t.Errorf("%s lacks a part of its help", verb.Name())
 		}
+		goesOn := false
 		for line := range strings.Lines(verb.Example) {
 			line = strings.TrimSpace(line)
-			if line != "" && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "kubectl freehold "+verb.Name()) && !strings.HasPrefix(line, "jq ") {
+			if line != "" && !goesOn && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, "kubectl freehold "+verb.Name()) {
 				t.Errorf("example of %s: %s", verb.Name(), line)
+			}
+			goesOn = strings.HasSuffix(line, "\\") || strings.HasSuffix(line, "|")
+		}
+		var out bytes.Buffer
+		verb.SetOut(&out)
+		if err := verb.Help(); err != nil {
+			t.Error(err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 100 {
+				t.Errorf("help of %s has a line of %d characters: %s", verb.Name(), n, line)
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -132,6 +133,7 @@ func TestDoctor(t *testing.T) {
 	}
 	p.checkWritesNothing(t, mark)
 	p.checkScreen(t)
+	p.checkServer(t)
 
 	kubectl := func(args ...string) func(*testing.T) { return func(t *testing.T) { p.kubectl.Run(t, args...) } }
 	in := func(args ...string) func(*testing.T) { return kubectl(append(args, "-n", operator.Namespace)...) }
@@ -153,7 +155,7 @@ func TestDoctor(t *testing.T) {
 		"a definition is older":      {p.withoutField, p.define, "crds", "FieldsMissing", cmd.ExitDone, cmd.ExitDone},
 		"a version has left":         {p.withoutAlpha, p.recordAnew, "crds", "RecordedVersion", cmd.ExitFound, cmd.ExitFound},
 		"a field was dropped":        {p.dropped, p.asIs, "crds", "DroppedFields", cmd.ExitFound, cmd.ExitFound},
-		"the operator has no rights": {kubectl("delete", "clusterrolebinding/freehold"), p.install, "rights", "RightMissing", cmd.ExitFound, cmd.ExitDone},
+		"the operator has no rights": {kubectl("delete", "clusterrolebinding/freehold"), p.install, "rights", "RightMissing", cmd.ExitFound, cmd.ExitFound},
 		"a policy has no binding":    {p.withoutBinding, kubectl("delete", "-k", filepath.Join("..", "..", "deploy", "policy"), "--ignore-not-found"), "policies", "NoBinding", cmd.ExitDone, cmd.ExitDone},
 		"ToolHive's operator runs":   {in("create", "deployment", "thv", "--image=ghcr.io/stacklok/toolhive/operator:v0.44.0"), in("delete", "deployment/thv"), "operators", "ToolHiveRuns", cmd.ExitFound, cmd.ExitDone},
 		"a second operator runs":     {kubectl("create", "deployment", "second", "--image=example.com/freehold/freehold:v1"), kubectl("delete", "deployment/second"), "operators", "TwoOperators", cmd.ExitFound, cmd.ExitDone},
@@ -334,6 +336,28 @@ func (p *patient) checkScreen(t *testing.T) {
 		if !strings.Contains(got.out, want) || len(lines) > 24 {
 			t.Errorf("it does not say %q:\n%s", want, got.out)
 		}
+	}
+}
+
+// checkServer shows one MCPServer with its children and pods, the conditions, and what was told of it.
+func (p *patient) checkServer(t *testing.T) {
+	t.Helper()
+	got := p.runs(t, "status", "mcpserver/"+web)
+	for _, want := range []string{
+		`(?m)^mcpserver/web \(namespace ` + p.Name + `\)$`, `(?m)^[├└]─ deployment\.apps/web +1 of 1 ready +\d+[sm]`,
+		`(?m)^[│ ]  └─ pod/web-[0-9a-f]+-\w+ +Running, ready +\d+[sm]`, `(?m)^│  └─ pod/web-0 +Running, ready +\d+[sm]`,
+		`(?m)^[├└]─ service/mcp-web-proxy +\d+[sm]`, `(?m)^Ready +True +Ready +\d+[sm]`, `(?m)^\d+[sm]\d* +Normal +ScalingReplicaSet +deployment\.apps/web +1 `,
+	} {
+		if got.code != cmd.ExitDone || !regexp.MustCompile(want).MatchString(got.out) {
+			t.Errorf("it ends with %d and does not say %s:\n%s%s", got.code, want, got.out, got.errOut)
+		}
+	}
+	var found health.Server
+	if err := json.Unmarshal([]byte(p.runs(t, "status", web, "-o", "json").out), &found); err != nil || len(found.Children) < 8 || len(found.Events) == 0 {
+		t.Errorf("error %v, for programs it is %+v", err, found)
+	}
+	if got := p.runs(t, "status", "absent"); got.code != cmd.ExitFailed || !strings.Contains(got.errOut, `"absent" not found`) {
+		t.Errorf("of one that is not there it ends with %d: %s", got.code, got.errOut)
 	}
 }
 

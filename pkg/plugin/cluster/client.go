@@ -215,6 +215,7 @@ func (c *Client) resource(version schema.GroupVersionResource, scope meta.RESTSc
 // Kinds that are none of Freehold's.
 var (
 	pods   = corev1.SchemeGroupVersion.WithResource("pods")
+	events = corev1.SchemeGroupVersion.WithResource("events")
 	leases = coordinationv1.SchemeGroupVersion.WithResource("leases")
 )
 

@@ -112,6 +112,16 @@ func (c *Client) Pods(deployment *appsv1.Deployment) ([]*corev1.Pod, error) {
 	}), err
 }
 
+// WorkloadPods returns the pods with the labels of an MCPServer's workloads.
+func (c *Client) WorkloadPods(namespace, server string) ([]*corev1.Pod, error) {
+	return list[corev1.Pod](c, pods, namespace, metav1.ListOptions{LabelSelector: v1beta1.LabelToolHiveName + "=" + server})
+}
+
+// Events returns those about an object.
+func (c *Client) Events(namespace string, of types.UID) ([]*corev1.Event, error) {
+	return list[corev1.Event](c, events, namespace, metav1.ListOptions{FieldSelector: "involvedObject.uid=" + string(of)})
+}
+
 // createdFor returns the name of the Deployment that a pod was created for; empty for none. The name of a Deployment's ReplicaSet is its
 // own and a hash, which its pods have in a label: hashed reports whether a pod has that and a controller.
 func createdFor(pod *corev1.Pod) (name string, hashed bool) {

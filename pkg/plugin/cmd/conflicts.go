@@ -26,17 +26,19 @@ func (p *plugin) conflicts() *cobra.Command {
 	o := &conflictsOptions{viewer{planner: planner{plugin: p}}}
 	cmd := &cobra.Command{
 		Use:   "conflicts [mcpserver/NAME | KIND/NAME | -A]",
-		Short: "Show which fields are contested, which field manager owns them, and how to settle it",
-		Long: `Show which fields of an MCPServer's children are contested: those that the operator wants a different value than
-somebody else has given them. For each field: who holds it and since when, their value and the operator's, and then the
-commands that would settle it. Fields that an admission policy or webhook stores otherwise than the operator sends them
-are named as well. Without a name: all MCPServers of the namespace; with -A: those of all namespaces.
+		Short: "Show the fields that are in conflict, and the commands that settle each",
+		Long: `Show fields that another field manager owns with a value different from the one Freehold wants, and
+the commands that settle each. For each field it shows the owner and since when, and both values.
+Fields that an admission policy or webhook stores with another value than the operator sends are
+shown as well. Without a name it looks at all MCPServers of the namespace, with -A at those of all
+namespaces.
 
-So are the objects that MCPServers refer to, such as MCPOIDCConfigs, of which the operator writes the finalizer and the
-status: what others hold of these, and how to settle it. KIND/NAME names one of them.
+The same goes for the finalizer and the status of the objects that MCPServers refer to, such as
+MCPOIDCConfigs. KIND/NAME names one of them.
 
-What the operator wants is rendered here, from the MCPServer and the settings of the operator's Deployment. Nothing is
-written. The exit code is 1 when there are conflicts, and otherwise 2 when you may not read everything.`,
+The plugin renders what the operator wants from the MCPServer and the arguments of the operator's
+Deployment. Nothing is written. The exit code is 1 when there are conflicts, and otherwise 2 when
+you may not read everything.`,
 		Example: examples(`
 kubectl freehold conflicts
 kubectl freehold conflicts mcpserver/web -o wide

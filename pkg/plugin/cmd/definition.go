@@ -21,19 +21,21 @@ func (p *plugin) crd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "crd",
 		Short: "Print Freehold's CRDs, if they remove no field from those in the cluster",
-		Long: `Print Freehold's CRDs, for kubectl apply, if they remove no field from those in the cluster: that of MCPServers and those of
-the kinds that an MCPServer refers to.
+		Long: `Print Freehold's CRDs, for kubectl apply, if they remove no field from those in the cluster: the CRD
+of MCPServers and those of the kinds that an MCPServer refers to.
 
-Where one in the cluster has fields that Freehold's lacks, as that of a newer ToolHive may, nothing is printed, these
-fields are named, and the exit code is 1: the API server would drop them from every object of that kind. So it is where
-another field manager, such as helm, owns what Freehold's would change: the API server would refuse that, and the installer
-of these CRDs would write its own again. Leave the CRDs as they are then, and install Freehold without its own: it works with
-those of ToolHive v0.44.0 and later. Fields that they lack are named.
+If one in the cluster has fields that Freehold's lacks, such as that of a newer ToolHive, the plugin
+prints none, names the fields, and exits with 1: the API server would drop them from every object of
+that kind. It does the same if another field manager, such as helm, owns what Freehold's CRDs would
+change: the API server would refuse that, and their installer would write its own again. Keep these
+CRDs, and install Freehold without its own: it works with those of ToolHive v0.44.0 and later, and
+names the fields that they lack.
 
 Nothing is written.`,
 		Example: examples(`
 kubectl freehold crd | kubectl apply --server-side -f -
-kubectl freehold crd --field-manager=platform | kubectl apply --server-side --field-manager=platform -f -`),
+kubectl freehold crd --field-manager=platform |
+  kubectl apply --server-side --field-manager=platform -f -`),
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return p.runCRD(applier) },
 	}

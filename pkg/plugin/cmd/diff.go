@@ -33,25 +33,29 @@ func (p *plugin) diff() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff mcpserver/NAME",
 		Short: "Show what the operator would write now",
-		Long: `Show what the operator would write for an MCPServer now, as a unified diff for each object and writer. What it wants is
-rendered here, from the MCPServer and the settings of the operator's Deployment; what would become of it is what the API
-server answers to a dry run, in the name of the operator's field manager and without force. Nothing is written.
+		Long: `Show what the operator would write for an MCPServer now, as a unified diff for each object and
+writer. The plugin renders what the operator wants from the MCPServer and the arguments of the
+operator's Deployment, and asks the API server for the result by a dry run: as the operator's field
+manager, and without force. Nothing is written.
 
-What an admission policy or webhook changes is said too. While the operator runs and nothing is contested or changed
-that way, there is no difference. The exit code is 1 when there is one, and otherwise 2
-when you may not read everything.
+It also shows what an admission policy or webhook changes. While the operator runs, and nothing is
+in conflict or changed by admission, there is no difference. The exit code is 1 when there is one,
+and otherwise 2 when you may not read everything.
 
-What the MCPServer refers to is read in your name. While a reference cannot be used, the operator writes neither the proxy's
-Deployment nor what that reads; it is said which reference, and why, and everything else is shown.
+The plugin reads what the MCPServer refers to with your rights. While a reference cannot be used,
+the operator writes neither the proxy's Deployment nor what that reads: a note names the reference
+and the reason.
 
-The dry run needs the right to patch the children. Where the admission policy ` + cluster.FieldManagersPolicy + ` is installed, it
-has to be made in the operator's name: --try-as=` + cluster.DefaultUser + `.`,
+The dry run needs the right to patch the children. With the admission policy
+` + cluster.FieldManagersPolicy + ` it needs the right to impersonate the operator:
+--try-as=` + cluster.DefaultUser + `.`,
 		Example: examples(`
 kubectl freehold diff mcpserver/web
 
 # What would another proxyrunner change?
-kubectl freehold diff mcpserver/web --operator-arg=--runner-image=ghcr.io/stacklok/toolhive/proxyrunner:v0.44.0`),
-		Args:              cobra.ExactArgs(1),
+kubectl freehold diff mcpserver/web \
+  --operator-arg=--runner-image=ghcr.io/stacklok/toolhive/proxyrunner:v0.44.0`),
+		Args:              needsServer(1),
 		ValidArgsFunction: p.completeServers,
 		RunE:              func(_ *cobra.Command, args []string) error { return o.run(args[0]) },
 	}

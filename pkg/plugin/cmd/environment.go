@@ -29,18 +29,22 @@ type Environment struct {
 	LookupEnv func(name string) (value string, ok bool)
 	// Terminal is set when the output goes to a terminal.
 	Terminal bool
+	// Width of that terminal in characters; 0 where there is none, or it is not known.
+	Width int
 	// Interactive is set when there is a user who can answer a question.
 	Interactive bool
 }
 
 // OfProcess returns the environment of this process.
 func OfProcess() Environment {
+	width, _, _ := term.GetSize(int(os.Stdout.Fd())) // 0 with an error.
 	return Environment{
 		IOStreams:   genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr},
 		Version:     version.Get().GitVersion,
 		Clock:       clock.RealClock{},
 		LookupEnv:   os.LookupEnv,
 		Terminal:    term.IsTerminal(int(os.Stdout.Fd())),
+		Width:       width,
 		Interactive: term.IsTerminal(int(os.Stdin.Fd())),
 	}
 }

@@ -24,12 +24,11 @@ const (
 )
 
 const exitCodesHelp = `Exit codes:
-  0  done; diff, conflicts, takeover, status and doctor have found nothing, or no more than warnings
-  1  diff or conflicts have found something, something blocks a takeover, a handback or the CRDs, status or
-     doctor have found something wrong, or the operator has refused what was asked
-  2  it could not be done, or not all of it: wrong usage, no access, an error of the API server
+  0  done; diff, conflicts, takeover, status and doctor found nothing, or warnings only
+  1  differences, conflicts, obstacles or faults found, or the operator refused the request
+  2  not done, or not all of it: wrong usage, no access, an error of the API server
   3  you answered no, or there was no terminal to ask on; nothing was changed
-  4  written, but the operator has not answered in time, or its answer could not be read`
+  4  written, but the operator did not answer in time, or its answer could not be read`
 
 // exit is an error that ends the run with a code.
 type exit struct {

@@ -30,24 +30,26 @@ func (p *plugin) explain() *cobra.Command {
 	o := &explainOptions{viewer{planner: planner{plugin: p}}}
 	cmd := &cobra.Command{
 		Use:   "explain [mcpserver/NAME | KIND | KIND:PATH | KIND/NAME | KIND/NAME:PATH]",
-		Short: "Show which of Freehold's writers owns which field of which child",
-		Long: `Tell which of Freehold's writers may own which field of which object. Each of them is a field manager with a fixed claim;
-what is told is that data. The plugin is one of them: while it hands MCPServers back to
-ToolHive, it owns under its own name what the operator's writers own otherwise.
+		Short: "Show which field manager of Freehold may own which field",
+		Long: `Show which field manager of Freehold may own which field. The table is built in; no cluster is read.
+The plugin is one of the field managers: while it hands MCPServers back to ToolHive, it owns what
+the operator's writers own otherwise.
 
-With mcpserver/NAME the objects have the names that they have for that MCPServer. With a KIND only its writers are told,
-and with KIND:PATH those to whose claims the field belongs; the exit code is 1 when it belongs to none. No cluster is asked.
+With mcpserver/NAME the table has the names of that MCPServer's objects. With a KIND it shows the
+writers of that kind, and with KIND:PATH those that may own the field; the exit code is 1 when there
+is none.
 
-With KIND/NAME a child of an MCPServer is looked up in the cluster, and it is told as well which of its fields come from what its
-MCPServer refers to, such as an MCPOIDCConfig: fields that the operator would write otherwise without that reference. With
-KIND/NAME:PATH only the field is told, and those above and below it.`,
+KIND/NAME reads a child of an MCPServer from the cluster, and shows in addition which of its fields
+come from what the MCPServer refers to, such as an MCPOIDCConfig. KIND/NAME:PATH shows one field,
+and those above and below it.`,
 		Example: examples(`
 kubectl freehold explain
 kubectl freehold explain mcpserver/web -o wide
 kubectl freehold explain deployment:.spec.replicas
 
 # Which configuration does this volume of the proxy come from?
-kubectl freehold explain 'deployment/web:.spec.template.spec.volumes[name="otel-ca-bundle-collector"]'`),
+kubectl freehold explain \
+  'deployment/web:.spec.template.spec.volumes[name="otel-ca-bundle-collector"]'`),
 		Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {

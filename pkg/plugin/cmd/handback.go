@@ -42,20 +42,23 @@ func (p *plugin) handback() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "handback mcpserver/NAME... | -A",
 		Short: "Hand MCPServers back to ToolHive",
-		Long: `Hand MCPServers back to ToolHive. Everything that Freehold's operator owns of them and their objects passes to
-ToolHive's managers: the gate on the backend's pods opens for ToolHive's runners, the backend's Services are the
-StatefulSet's again, the runner's Role has the rights that ToolHive gives it, and what ToolHive does not know goes.
+		Long: `Hand MCPServers back to ToolHive. Everything that Freehold's operator owns of them and of their
+objects passes to ToolHive's field managers: ToolHive's runners may write the backend again, the
+StatefulSet owns the backend's Services, the runner's Role has the rights that ToolHive gives it,
+and what ToolHive does not know is removed.
 
-What MCPServers refer to, such as MCPOIDCConfigs and MCPGroups, goes back with the last MCPServer of Freehold's that
-refers to it; with -A all of it. Its finalizer and its status become those of ToolHive's operator.
+What MCPServers refer to, such as MCPOIDCConfigs and MCPGroups, goes back with the last MCPServer of
+Freehold's that refers to it; with -A all of it. Its finalizer and its status become those of
+ToolHive's operator.
 
-Both operators have to be stopped meanwhile, which is looked for first. Where you may not see that, nothing is written,
-unless you say by --operators-stopped that they are. So is a duration such as 2d, in any MCPServer, MCPWebhookConfig or
-MCPExternalAuthConfig: ToolHive's operator cannot read it, and would reconcile no MCPServer any more. The change is shown
-and checked before you are asked. It is done object by object, each guarded against changes in between; if it is
-interrupted, run it again.
+Both operators must be stopped meanwhile. The plugin looks for them first, and writes nothing if it
+finds one, or if you may not see them and do not say --operators-stopped. It also writes nothing if
+an MCPServer, MCPWebhookConfig or MCPExternalAuthConfig has a duration such as 2d: ToolHive's
+operator cannot read that, and would reconcile no MCPServer any more. You see the change, checked,
+before you are asked. The plugin changes one object after the other, each guarded against changes in
+between; if you interrupt it, run it again.
 
-It needs your rights, not the operator's: nobody may give the runner's Role rights that they do not have.`,
+You need every right that the runner's Role grants.`,
 		Example: examples(`
 kubectl freehold handback mcpserver/web --dry-run
 kubectl freehold handback mcpserver/web

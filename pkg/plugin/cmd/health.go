@@ -16,23 +16,30 @@ type healthOptions struct{ viewer }
 func (p *plugin) status() *cobra.Command {
 	o := &healthOptions{viewer{planner: planner{plugin: p}}}
 	cmd := &cobra.Command{
-		Use:   "status [-A]",
-		Short: "Summarize an installation on one screen",
-		Long: `Summarize an installation on one screen: the operator's version and its leader, the MCPServers by state, and the first few with
-conflicts, with stuck rollouts, with a spec or writes that are refused, and with takeovers from ToolHive that are held up.
-It looks at the MCPServers of the namespace, and with -A at all.
+		Use:   "status [mcpserver/NAME | -A]",
+		Short: "Summarize an installation, or an MCPServer, on one screen",
+		Long: `Summarize an installation on one screen: the operator's version and its leader, how many MCPServers
+are Ready or why not, and the first few with conflicts, with stuck rollouts, with a spec or writes
+that are refused, that no operator has taken notice of, and with takeovers from ToolHive that are
+held up. It looks at the MCPServers of the namespace, and with -A at all.
+
+With the name of an MCPServer it shows its children, their pods, its conditions and the last events.
 
 It reads the conditions that the operator reports. doctor checks the installation itself for faults.
 
-Nothing is written. The exit code is 1 when there is something of that, or no replica of the operator works.`,
+Nothing is written. The exit code is 1 when there is something of that, no replica of the operator
+works, or the operator lacks a right.`,
 		Example: examples(`
 kubectl freehold status -A
 kubectl freehold status -n tools -o wide
+kubectl freehold status -n tools mcpserver/web
 
 # Which rollouts are stuck?
-kubectl freehold status -A -o json | jq -r '.stuckRollouts[] | "\(.namespace) \(.object) \(.reason)"'`),
-		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error { return o.runStatus() },
+kubectl freehold status -A -o json |
+  jq -r '.stuckRollouts[] | "\(.namespace) \(.object) \(.reason)"'`),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: p.completeServers,
+		RunE:              func(_ *cobra.Command, args []string) error { return o.runStatus(args) },
 	}
 	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "Look at the MCPServers of all namespaces.")
 	o.flags(cmd)
@@ -44,20 +51,23 @@ func (p *plugin) doctor() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check an installation for faults",
-		Long: `Check an installation for faults: its CRDs, the operator's Deployment, its leader, restarts and version, other operators
-that work on the same MCPServers, the operator's rights, the admission policies, images without a version, and names of
-children that other objects have taken. For each finding it says what to do.
+		Long: `Check an installation for faults: its CRDs, the operator's Deployment, its leader, restarts and
+version, other operators that work on the same MCPServers, the operator's rights, the admission
+policies, images without a version, names of children that other objects have taken, and Services
+that lead to the wrong pods. For each finding it says what to do.
 
-All checks are made. Where your rights do not suffice for one, it is not taken for healthy: the right that it needs is named.
+doctor makes all checks. If your rights do not suffice for one, it names the right that you need.
 
-Nothing is written, but for SubjectAccessReviews, which are questions to the API server and are not stored. The exit code is 1
-when there is an error, whatever could not be looked at; otherwise 2 when something could not be looked at. Warnings do not count.`,
+Nothing is written, but for SubjectAccessReviews, which are questions to the API server and are not
+stored. The exit code is 1 when there is an error, whatever could not be looked at; otherwise 2 when
+something could not be looked at. Warnings do not count.`,
 		Example: examples(`
 kubectl freehold doctor
 kubectl freehold doctor --operator=platform/mcp-operator -o wide
 
 # What is wrong, as lines?
-kubectl freehold doctor -o json | jq -r '.checks[] | .name as $check | .findings[] | "\(.severity) \($check) \(.reason)"'`),
+kubectl freehold doctor -o json |
+  jq -r '.checks[] | .name as $check | .findings[] | "\(.severity) \($check) \(.reason)"'`),
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return o.runDoctor() },
 	}
@@ -76,15 +86,30 @@ func (o *healthOptions) subject() health.Subject {
 	return health.Subject{Client: o.client, Operator: o.operator, Plugin: o.Version, Now: o.Clock.Now()}
 }
 
-func (o *healthOptions) runStatus() error {
-	if err := o.prepare(nil); err != nil {
+func (o *healthOptions) runStatus(names []string) error {
+	if err := o.prepare(names); err != nil {
 		return err
+	}
+	if len(names) > 0 {
+		return o.showServer(names[0])
 	}
 	found, err := health.Look(o.subject(), o.namespace(o.all))
 	if err != nil {
 		return err
 	}
-	return o.answer(printers.Status{Status: found, Caller: o.client.Caller}, !found.Healthy(), len(found.NotChecked) > 0)
+	return o.answer(printers.Status{Status: found, Caller: o.client.Caller, Width: o.Width}, !found.Healthy(), len(found.NotChecked) > 0)
+}
+
+func (o *healthOptions) showServer(name string) error {
+	server, err := o.client.Server(name)
+	if err != nil {
+		return err
+	}
+	found, err := health.LookAt(o.subject(), server)
+	if err != nil {
+		return err
+	}
+	return o.answer(printers.Server{Server: found}, !found.Healthy(), len(found.NotChecked) > 0)
 }
 
 func (o *healthOptions) runDoctor() error {

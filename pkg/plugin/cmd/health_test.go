@@ -89,7 +89,7 @@ func TestHealthWithoutAClusterFails(t *testing.T) {
 }
 
 func TestWrongUsageOfHealthIsRefusedBeforeARequest(t *testing.T) {
-	for _, args := range [][]string{{"doctor", "-o", "xml"}, {"doctor", "mcpserver/web"}, {"status", "--operator=freehold"}, {"status", "web"}} {
+	for _, args := range [][]string{{"doctor", "-o", "xml"}, {"doctor", "mcpserver/web"}, {"status", "--operator=freehold"}, {"status", "web", "other"}, {"status", "web", "-A"}, {"take"}, {"diff"}} {
 		if code, _, errOut := runOn(t, refusing{gone: true}, args...); code != ExitFailed || strings.Contains(errOut, "connection") {
 			t.Errorf("%v ends with %d: %s", args, code, errOut)
 		}

@@ -38,12 +38,14 @@ func (p *plugin) owners() *cobra.Command {
 	formats := []string{formatWide, formatTree, formatHTML, printers.YAML, printers.JSON}
 	cmd := &cobra.Command{
 		Use:   "owners (KIND/NAME... | KIND NAME... | KIND [-l SELECTOR])",
-		Short: "Show an object with the owners of its fields in the margin",
-		Long: `Show an object as YAML, and beside each line its owner: the field manager, how it writes (Apply or Update, and through
-which subresource), and how long ago its claim last changed. A line that several own has a row for each. A field that a
-manager could own but none does is marked "(no owner)": the API server filled it in, or its owner gave it up.
+		Short: "Show an object with the owner of each line in the margin",
+		Long: `Show an object as YAML, and beside each line its owner: the field manager, how it writes (Apply or
+Update, and through which subresource), and how long ago its claim last changed. A line with several
+owners has a row for each. "(no owner)" marks a field that a manager could own but none does: the
+API server filled it in, or its owner gave it up.
 
-On a terminal the writers of Freehold are green, those of users and their tools yellow, and Kubernetes' own blue.
+On a terminal the writers of Freehold are green, those of users and their tools yellow, and
+Kubernetes' own blue.
 
 An MCPServer is shown together with its children.`,
 		Example: examples(`

@@ -71,8 +71,9 @@ func build(env Environment) (*plugin, *cobra.Command) {
 		Short: "Show which field manager owns each field, and settle conflicts about those of MCPServers",
 		Long: `Show which field manager owns each field, and settle conflicts about those of MCPServers.
 
-owners works for every object of every kind. The other verbs are about MCPServers that Freehold looks after, or is to
-look after. status summarizes an installation, and doctor checks it for faults.
+owners works for every object of every kind. The other verbs are about MCPServers that Freehold
+looks after, or is to look after. status summarizes an installation, and doctor checks it for
+faults.
 
 ` + exitCodesHelp,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl freehold"},
@@ -91,6 +92,7 @@ look after. status summarizes an installation, and doctor checks it for faults.
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
 	root.SetErr(env.ErrOut)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpWidth)))
 	root.SetVersionTemplate("{{.Version}}\n")
 	p.flags.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().StringVar(&colour, "color", colourAuto,
@@ -101,6 +103,9 @@ look after. status summarizes an installation, and doctor checks it for faults.
 	complete(root, "color", cobra.FixedCompletions([]string{colourAuto, colourAlways, colourNever}, cobra.ShellCompDirectiveNoFileComp))
 	return p, root
 }
+
+// helpWidth is how long a line of help may get, in characters.
+const helpWidth = 100
 
 // client connects to the cluster.
 func (p *plugin) client() (*cluster.Client, error) {
@@ -119,6 +124,20 @@ func (p *plugin) warn(format string, args ...any) {
 // say writes a formatted line for the user.
 func (p *plugin) say(format string, args ...any) {
 	fmt.Fprintln(p.Out, printable.Text(fmt.Sprintf(format, args...)))
+}
+
+// needsServer refuses a call of a verb without an MCPServer, and says what to give. At most is how many arguments there may be; -1 for any
+// number.
+func needsServer(most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0:
+			return fmt.Errorf("name the MCPServer: %s", cmd.UseLine())
+		case most >= 0 && len(args) > most:
+			return fmt.Errorf("%s takes %d argument, not %d: %s", cmd.Name(), most, len(args), cmd.UseLine())
+		}
+		return nil
+	}
 }
 
 // examples indents the lines of a help text as cobra does.

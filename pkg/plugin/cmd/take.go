@@ -19,23 +19,24 @@ import (
 	"github.com/freehold-dev/freehold/pkg/request"
 )
 
-const fieldArguments = `A FIELD is the path of a field, such as .spec.replicas, which stands for all below it as well, or an object and a path,
-such as deployment.apps/web:.spec.replicas, as conflicts shows them.`
+const fieldArguments = `A FIELD is the path of a field, such as .spec.replicas, which includes all below it, or an object
+and a path, such as deployment.apps/web:.spec.replicas, as conflicts shows them.`
 
 func (p *plugin) take() *cobra.Command {
 	o := &annotator{planner: planner{plugin: p}}
 	cmd := &cobra.Command{
 		Use:   "take mcpserver/NAME [FIELD | MANAGER]...",
-		Short: "Take ownership of contested fields",
-		Long: `Take contested fields of an MCPServer's children from who holds them, so that the operator can give them the values that
-it wants: all that are contested, or those that are named.
+		Short: "Take ownership of fields that are in conflict",
+		Long: `Take fields of an MCPServer's children from the field managers that own them, so that the operator
+sets them to the values that it wants: all fields in conflict, or those that you name.
 
 ` + fieldArguments + `
-Instead of a field a field MANAGER can be named: then all that it contests is taken. Of a field manager of ToolHive's all is
-taken that it owns of what the operator has taken over, whether contested or not. Stop ToolHive's operator before.
+Name a field MANAGER in place of a field to take all that it contests. From a field manager of
+ToolHive it takes all that the operator has taken over, in conflict or not: stop ToolHive's operator
+first.
 
-The change is shown and checked by the API server before you are asked. It is made by the annotation ` + v1beta1.AnnotationTake + `
-on the MCPServer; the operator carries it out once.`,
+You see the change, checked by the API server, before you are asked. The plugin sets the annotation
+` + v1beta1.AnnotationTake + ` on the MCPServer; the operator carries it out once.`,
 		Example: examples(`
 # Take everything that is contested
 kubectl freehold take mcpserver/web
@@ -44,7 +45,7 @@ kubectl freehold take mcpserver/web
 kubectl freehold take mcpserver/web kubectl-edit
 
 kubectl freehold take mcpserver/web deployment.apps/web:.spec.replicas --yes`),
-		Args:              cobra.MinimumNArgs(1),
+		Args:              needsServer(-1),
 		ValidArgsFunction: p.completeServers,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.take(cmd.Context(), args[0], args[1:]) },
 	}

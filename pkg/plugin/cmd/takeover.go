@@ -36,16 +36,18 @@ func (p *plugin) takeover() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "takeover --preview [mcpserver/NAME... | -A]",
 		Short: "Show what would change if Freehold took MCPServers over from ToolHive",
-		Long: `Show what would change if Freehold's operator took MCPServers over from ToolHive: for each object the fields that get
-another value, which pods are replaced and why, in which order it is done, and what stands in the way. It also names what
-ToolHive's operator is set up with and Freehold's is not. Without a name, all MCPServers of the namespace are looked at;
-with -A, all. It works before anything of Freehold's is installed, with your rights; without the operator's Deployment,
-what deploy/install.yaml sets is assumed, or what --operator-arg says.
+		Long: `Show what would change if Freehold's operator took MCPServers over from ToolHive: for each object
+the fields that get another value, which pods are replaced and why, the order of the steps, and the
+obstacles. It also names the settings of ToolHive's operator that Freehold's lacks. Without a name
+it looks at all MCPServers of the namespace, with -A at all. Freehold need not be installed: without
+the operator's Deployment the preview assumes the arguments of deploy/install.yaml, or those that
+--operator-arg gives.
 
-Nothing is written. The claims are passed on and what the operator wants is merged here, by the code of the operator and
-of the API server; what comes out of it is sent to the API server as a dry run, which fills defaults in and validates it.
-For that you need the right to update the objects. The exit code is 1 when something blocks a takeover or is contested,
-and otherwise 2 when you may not look whether ToolHive's operator runs, or whether a policy keeps it from writing.
+Nothing is written. The plugin merges what the operator wants with the code of the operator and of
+the API server, and sends the result to the API server as a dry run, which fills in defaults and
+validates it. For that you need the right to update the objects. The exit code is 1 when there is an
+obstacle or a conflict, and otherwise 2 when you may not see whether ToolHive's operator runs, or
+whether a policy keeps it from writing.
 
 The takeover itself is the operator's to do.`,
 		Example: examples(`
@@ -53,7 +55,8 @@ kubectl freehold takeover --preview -A
 kubectl freehold takeover --preview mcpserver/web -o wide
 
 # Which backends restart?
-kubectl freehold takeover --preview -A -o json | jq -r '.servers[] | select(.pods[] | .of == "backend" and .replaced) | .name'`),
+kubectl freehold takeover --preview -A -o json |
+  jq -r '.servers[] | select(.pods[] | .of == "backend" and .replaced) | .name'`),
 		ValidArgsFunction: p.completeMoreServers,
 		RunE:              func(_ *cobra.Command, args []string) error { return o.run(args) },
 	}

@@ -33,25 +33,27 @@ func (p *plugin) yield() *cobra.Command {
 	o := &yielding{annotator: annotator{planner: planner{plugin: p}}}
 	cmd := &cobra.Command{
 		Use:   "yield mcpserver/NAME [FIELD...]",
-		Short: "Leave contested fields to the field managers that own them",
-		Long: `Leave contested fields of an MCPServer's children to who holds them, with the values that they have: all that can be
-left, or those that are named. The operator stops setting them for as long as the annotation ` + v1beta1.AnnotationYield + `
-on the MCPServer says so; --undo takes entries out of it, all if none is named. A note names what cannot be left, and the
-command that takes it.
+		Short: "Leave fields that are in conflict to their owners",
+		Long: `Leave fields of an MCPServer's children to the field managers that own them, with the values that
+they have: all fields in conflict that can be left, or those that you name. The operator does not
+set them as long as the annotation ` + v1beta1.AnnotationYield + ` on the MCPServer names them; --undo
+removes entries from it, all if you name none. A note names what cannot be left, and the command
+that takes it.
 
 ` + fieldArguments + `
 
-The change is shown and checked by the API server before you are asked. To give up fields that nobody contests yet, use
-release.`,
+You see the change, checked by the API server, before you are asked. To give up fields that are not
+in conflict, use release.`,
 		Example: examples(`
 # Leave everything as it is that can be
 kubectl freehold yield mcpserver/web
 
-kubectl freehold yield mcpserver/web 'deployment.apps/web:.spec.template.spec.containers[name="toolhive"].resources'
+kubectl freehold yield mcpserver/web \
+  'deployment.apps/web:.spec.template.spec.containers[name="toolhive"].resources'
 
 # Let the operator set it again
 kubectl freehold yield mcpserver/web --undo`),
-		Args:              cobra.MinimumNArgs(1),
+		Args:              needsServer(-1),
 		ValidArgsFunction: p.completeServers,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.yield(cmd.Context(), args[0], args[1:]) },
 	}
@@ -75,21 +77,22 @@ func (p *plugin) release() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release mcpserver/NAME FIELD...",
 		Short: "Give up fields that the operator sets, for others to set",
-		Long: `Give up fields of an MCPServer's children that the operator sets. Their values stay, nobody owns them, and whoever sets
-them next meets no conflict. The operator does not set them for as long as the annotation ` + v1beta1.AnnotationYield + ` on the
-MCPServer says so; --undo takes entries out of it.
+		Long: `Give up fields of an MCPServer's children that the operator sets. Their values stay, nobody owns
+them, and whoever sets them next meets no conflict. The operator does not set them as long as the
+annotation ` + v1beta1.AnnotationYield + ` on the MCPServer names them; --undo removes entries from it.
 
 ` + fieldArguments + `
-replicas is short for .spec.replicas of the proxy's Deployment, backend-replicas for that of the backend's StatefulSet.
+replicas is short for .spec.replicas of the proxy's Deployment, backend-replicas for that of the
+backend's StatefulSet.
 
-The change is shown and checked by the API server before you are asked.`,
+You see the change, checked by the API server, before you are asked.`,
 		Example: examples(`
 # Before a HorizontalPodAutoscaler is made for the proxy
 kubectl freehold release mcpserver/web replicas
 
 # The number in the MCPServer's spec is to hold again
 kubectl freehold release mcpserver/web replicas --undo`),
-		Args:              cobra.MinimumNArgs(1),
+		Args:              needsServer(-1),
 		ValidArgsFunction: p.completeRelease,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.release(cmd.Context(), args[0], args[1:]) },
 	}

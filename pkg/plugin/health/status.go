@@ -4,13 +4,13 @@
 package health
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -27,8 +27,9 @@ type Status struct {
 	Operator Operator `json:"operator"`
 	// Namespace that was looked at; empty for all.
 	Namespace string `json:"namespace,omitempty"`
-	// Servers is how many MCPServers there are, and States how many of them have which phase; Deleting are those that are being deleted,
-	// which are in no state.
+	// Servers is how many MCPServers there are, and States how many of them are Ready, or for which reason they are not; Unobserved are
+	// those whose status tells of an earlier generation, Unknown those without the condition Ready. Deleting are those that are being
+	// deleted, which are in no state.
 	Servers  int            `json:"servers"`
 	States   map[string]int `json:"states"`
 	Deleting int            `json:"deleting"`
@@ -37,6 +38,8 @@ type Status struct {
 	StuckRollouts []Problem `json:"stuckRollouts"`
 	// Refused are MCPServers that are not written as they ask for: a spec or a reference that cannot be used, or a refused write.
 	Refused []Problem `json:"refused"`
+	// Unobserved are MCPServers that were changed more than a minute ago, which no operator has taken notice of.
+	Unobserved []Problem `json:"unobserved"`
 	// Altered are MCPServers that are served, with a field that an admission policy or webhook stores otherwise than the operator sends it.
 	Altered   []Problem `json:"altered,omitempty"`
 	Takeovers Takeovers `json:"takeovers"`
@@ -86,12 +89,24 @@ type Takeovers struct {
 	HeldUp []Problem `json:"heldUp"`
 }
 
-// slow is how long a takeover may be under way.
-const slow = time.Hour
+const (
+	// slow is how long a takeover may be under way.
+	slow = time.Hour
+	// late is how long the operator may take to notice a change: longer than a pass with a slow API server, and than another replica
+	// takes to become the leader.
+	late = time.Minute
+)
+
+// States of MCPServers, besides the reasons of the condition Ready.
+const (
+	stateReady      = "Ready"
+	stateUnobserved = "Unobserved"
+	stateUnknown    = "Unknown"
+)
 
 // Healthy reports whether nothing needs looking after.
 func (s *Status) Healthy() bool {
-	return s.Operator.Problem == "" && len(s.Conflicts)+len(s.StuckRollouts)+len(s.Refused)+len(s.Takeovers.HeldUp) == 0
+	return s.Operator.Problem == "" && len(s.Conflicts)+len(s.StuckRollouts)+len(s.Refused)+len(s.Unobserved)+len(s.Takeovers.HeldUp) == 0
 }
 
 // Look sums up an installation, with the MCPServers of a namespace, or of all with an empty one. It returns an error when the user may
@@ -99,7 +114,7 @@ func (s *Status) Healthy() bool {
 func Look(s Subject, namespace string) (*Status, error) {
 	found := &Status{
 		Plugin: s.Plugin, Namespace: namespace, States: map[string]int{}, Conflicts: []Problem{}, StuckRollouts: []Problem{}, Refused: []Problem{},
-		Takeovers: Takeovers{HeldUp: []Problem{}},
+		Unobserved: []Problem{}, Takeovers: Takeovers{HeldUp: []Problem{}},
 	}
 	servers, err := s.Client.Servers(namespace)
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -128,14 +143,26 @@ func Look(s Subject, namespace string) (*Status, error) {
 // add counts an MCPServer.
 func (s *Status) add(server *v1beta1.MCPServer, now time.Time) {
 	s.Servers++
-	if server.DeletionTimestamp != nil {
-		s.Deleting++
-	} else {
-		s.States[cmp.Or(string(server.Status.Phase), "Unknown")]++
-	}
 	conditions := server.Status.Conditions
 	tell := func(to *[]Problem, c *metav1.Condition) {
 		*to = append(*to, problemOf(server.Namespace, "mcpserver/"+server.Name, c))
+	}
+	ready := meta.FindStatusCondition(conditions, v1beta1.ConditionReady)
+	switch {
+	case server.DeletionTimestamp != nil:
+		s.Deleting++
+	case server.Status.ObservedGeneration < server.Generation && problem(conditions, v1beta1.ConditionTakenOver, metav1.ConditionFalse) == nil:
+		s.States[stateUnobserved]++
+		if since := changed(server); now.Sub(since) > late {
+			tell(&s.Unobserved, &metav1.Condition{Reason: stateUnobserved, LastTransitionTime: metav1.NewTime(since), Message: fmt.Sprintf(
+				"generation %d, and its status tells of %d: no operator has taken notice", server.Generation, server.Status.ObservedGeneration)})
+		}
+	case ready == nil:
+		s.States[stateUnknown]++
+	case ready.Status == metav1.ConditionTrue:
+		s.States[stateReady]++
+	default:
+		s.States[ready.Reason]++
 	}
 	contested := problem(conditions, v1beta1.ConditionFieldsOwned, metav1.ConditionFalse)
 	stalled := problem(conditions, v1beta1.ConditionStalled, metav1.ConditionTrue)
@@ -168,6 +195,17 @@ func (s *Status) add(server *v1beta1.MCPServer, now time.Time) {
 	}
 }
 
+// changed returns when an MCPServer was written last, by whomever, but for its status: its spec was changed then, or before.
+func changed(server *v1beta1.MCPServer) (last time.Time) {
+	last = server.CreationTimestamp.Time
+	for _, entry := range server.ManagedFields {
+		if entry.Subresource == "" && entry.Time != nil && entry.Time.After(last) {
+			last = entry.Time.Time
+		}
+	}
+	return last
+}
+
 // toldElsewhere reports whether the problem in Stalled has a condition of its own. A rollout that is stuck has none.
 func toldElsewhere(conditions []metav1.Condition, stalled *metav1.Condition) bool {
 	return slices.ContainsFunc(conditions, func(c metav1.Condition) bool { return c.Type != stalled.Type && c.Reason == stalled.Reason })
@@ -189,7 +227,7 @@ func (s *Status) lookAtOperator(subject Subject) {
 		s.Operator.Version = tagOf(process.Image)
 		s.Operator.NoElection, s.Operator.Scope = !process.Elects, process.Scope
 	}
-	for _, look := range []func(*examination, *Check) error{(*examination).operator, (*examination).leader} {
+	for _, look := range []func(*examination, *Check) error{(*examination).operator, (*examination).leader, (*examination).rights} {
 		c := &Check{}
 		if err := look(e, c); err != nil {
 			c.cannot(err)

@@ -31,7 +31,7 @@ func TestTheStatusOfAHealthyInstallationHasNoProblems(t *testing.T) {
 			Replicas: 2, Available: 2, Leader: leading + "_6c5b8e20", Renewed: &renewed,
 		},
 		Servers: 1, States: map[string]int{"Ready": 1}, Conflicts: []Problem{}, StuckRollouts: []Problem{}, Refused: []Problem{},
-		Takeovers: Takeovers{HeldUp: []Problem{}},
+		Unobserved: []Problem{}, Takeovers: Takeovers{HeldUp: []Problem{}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || !got.Healthy() {
 		t.Errorf("healthy %v (-want +got):\n%s", got.Healthy(), diff)
@@ -122,8 +122,10 @@ func TestStatusCountsTheMCPServersOfEachState(t *testing.T) {
 	})
 	w.add("apiVersion: toolhive.stacklok.dev/v1beta1\nkind: MCPOIDCConfig\nmetadata: {name: corp, namespace: shop}\n")
 	w.set("MCPOIDCConfig", "corp", conditionsOf("FieldsOwned=False/FieldManagerConflict/helm"), "status", "conditions")
+	w.server("other", "stopped", "")
+	w.set("MCPServer", "stopped", conditionsOf("Ready=False/ScaledToZero/-"), "status", "conditions")
 	got := w.look("")
-	if diff := cmp.Diff(map[string]int{"Ready": 2, "Unknown": 1}, got.States); diff != "" || got.Servers != 4 || got.Deleting != 1 {
+	if diff := cmp.Diff(map[string]int{"Ready": 2, "ScaledToZero": 1, "Unknown": 1}, got.States); diff != "" || got.Servers != 5 || got.Deleting != 1 {
 		t.Errorf("%d MCPServers, %d being deleted, states (-want +got):\n%s", got.Servers, got.Deleting, diff)
 	}
 	if len(got.Conflicts) != 1 || got.Conflicts[0].Object != "mcpoidcconfig.toolhive.stacklok.dev/corp" {
@@ -132,8 +134,43 @@ func TestStatusCountsTheMCPServersOfEachState(t *testing.T) {
 	if got.Takeovers.UnderWay != 1 || len(got.Takeovers.HeldUp) != 0 {
 		t.Errorf("takeovers are %+v", got.Takeovers)
 	}
-	if got := w.look("other"); got.Servers != 2 || got.Namespace != "other" || len(got.Conflicts) != 0 {
+	if got := w.look("other"); got.Servers != 3 || got.Namespace != "other" || len(got.Conflicts) != 0 {
 		t.Errorf("in one namespace it is %+v", got)
+	}
+}
+
+// A change that no operator notices is told after a minute, by the time at which somebody wrote the MCPServer last.
+func TestAChangeThatNoOperatorNoticesIsTold(t *testing.T) {
+	for name, test := range map[string]struct {
+		observed   int64
+		written    time.Time
+		conditions string
+		state      string
+		told       bool
+	}{
+		"noticed":                       {2, now.Add(-time.Hour), "", "Ready", false},
+		"just written":                  {1, now.Add(-30 * time.Second), "", "Unobserved", false},
+		"an hour ago":                   {1, now.Add(-time.Hour), "", "Unobserved", true},
+		"it is ToolHive's operator's":   {0, now.Add(-time.Hour), "TakenOver=False/NeedsApproval/-", "Ready", false},
+		"by a clock that is ahead":      {1, now.Add(time.Hour), "", "Unobserved", false},
+		"its status was written lately": {1, now.Add(-2 * time.Minute), "", "Unobserved", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.server("other", "edited", test.conditions)
+			w.at("MCPServer", "edited", func(c content) {
+				c["metadata"].(content)["generation"] = int64(2)
+				c["metadata"].(content)["managedFields"] = []any{
+					content{"manager": "kubectl", "operation": "Apply", "apiVersion": "toolhive.stacklok.dev/v1beta1", "time": test.written.Format(time.RFC3339)},
+					content{"manager": "freehold-status", "operation": "Apply", "apiVersion": "toolhive.stacklok.dev/v1beta1", "subresource": "status", "time": now.Format(time.RFC3339)},
+				}
+				c["status"].(content)["observedGeneration"] = test.observed
+			})
+			got := w.look("other")
+			if got.States[test.state] != 1 || got.Healthy() == test.told || (len(got.Unobserved) == 1) != test.told {
+				t.Errorf("states are %v, told is %+v", got.States, got.Unobserved)
+			}
+		})
 	}
 }
 
@@ -143,10 +180,11 @@ func TestTheStatusSaysWhyNoReplicaWorks(t *testing.T) {
 		do            func(w *world)
 		problem, says string
 	}{
-		"no operator":    {func(w *world) { w.remove("Deployment", "freehold") }, "there is no operator", ""},
-		"scaled to 0":    {func(w *world) { w.set("Deployment", "freehold", int64(0), "spec", "replicas") }, "scaled to 0", ""},
-		"no leader":      {func(w *world) { w.set("Lease", "freehold", "", "spec", "holderIdentity") }, "so none works", ""},
-		"no Lease to be": {func(w *world) { w.argument("--leader-elect=false") }, "all work at the same time", ""},
+		"no operator":        {func(w *world) { w.remove("Deployment", "freehold") }, "there is no operator", ""},
+		"scaled to 0":        {func(w *world) { w.set("Deployment", "freehold", int64(0), "spec", "replicas") }, "scaled to 0", ""},
+		"no leader":          {func(w *world) { w.set("Lease", "freehold", "", "spec", "holderIdentity") }, "so none works", ""},
+		"no Lease to be":     {func(w *world) { w.argument("--leader-elect=false") }, "all work at the same time", ""},
+		"a right is missing": {func(w *world) { w.denied = []string{"patch deployments"} }, "it may not patch deployments.apps", ""},
 		"no right to the Deployment": {
 			func(w *world) { w.mayNot = []string{"get deployments"} }, "", `the operator: needs the right to get resource "deployments"`,
 		},

@@ -127,7 +127,9 @@ func (w *world) server(namespace, name, conditions string) {
 	w.t.Helper()
 	w.add(fmt.Sprintf("apiVersion: toolhive.stacklok.dev/v1beta1\nkind: MCPServer\nmetadata: {name: %s, namespace: %s}\n"+
 		"spec: {image: \"example.com/mcp:v1\"}\nstatus: {phase: Ready}\n", name, namespace))
-	w.at("MCPServer", name, func(c content) { c["status"].(content)["conditions"] = conditionsOf(conditions) })
+	w.at("MCPServer", name, func(c content) {
+		c["status"].(content)["conditions"] = append(conditionsOf(conditions), conditionsOf("Ready=True/Ready/-")...)
+	})
 }
 
 func conditionsOf(text string) []any {

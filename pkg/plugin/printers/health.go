@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	// screen is how wide a line of status may get, in characters.
-	screen = 80
 	// labels is how wide their column is.
 	labels = 16
+	// usual is how wide terminals are, in characters, unless their users widen them.
+	usual = 80
 	// few is how many lines things of one kind get.
 	few = 3
 )
@@ -33,13 +33,15 @@ type Status struct {
 	*health.Status
 	// Caller makes the commands that it names.
 	Caller cluster.Caller `json:"-"`
+	// Width is how long a line may get, in characters; 0 for any length.
+	Width int `json:"-"`
 }
 
-// Print shows it for humans, on a screen of 80 columns and 24 lines. Wide shows everything, however much it is.
+// Print shows it for humans, on a screen of 24 lines. Wide shows everything, however much it is.
 func (s Status) Print(to io.Writer, palette Palette, now time.Time, wide bool) error {
 	show := func(text string, paint func(string) string) {
-		if text = printable.Text(text); !wide {
-			text = cut(text, screen)
+		if text = printable.Text(text); !wide && s.Width > 0 {
+			text = cut(text, s.Width)
 		}
 		fmt.Fprintln(to, paint(text))
 	}
@@ -58,8 +60,6 @@ func (s Status) Print(to io.Writer, palette Palette, now time.Time, wide bool) e
 	}
 	row("Plugin", "%s", s.Plugin)
 	switch holder, _, _ := strings.Cut(o.Leader, "_"); { // What follows the pod's name is random.
-	case o.Problem != "":
-		show(pad("Leader", labels)+o.Problem, palette.Removed)
 	case holder != "":
 		row("Leader", "%s, renewed %s ago", holder, Age(*o.Renewed, now))
 	case o.NoElection:
@@ -67,13 +67,16 @@ func (s Status) Print(to io.Writer, palette Palette, now time.Time, wide bool) e
 	default:
 		row("Leader", "not known")
 	}
+	if o.Problem != "" {
+		show(pad("Problem", labels)+o.Problem, palette.Removed)
+	}
 	where := "all namespaces"
 	if s.Namespace != "" {
 		where = "namespace " + s.Namespace
 	}
 	row("Looked at", "%s", where)
 	head := "MCPServers"
-	for _, text := range wrapped(s.counts(), screen-labels) {
+	for _, text := range wrapped(s.counts(), cmp.Or(s.Width, usual)-labels) {
 		row(head, "%s", text)
 		head = ""
 	}
@@ -82,7 +85,7 @@ func (s Status) Print(to io.Writer, palette Palette, now time.Time, wide bool) e
 		for i, p := range problems {
 			if left := len(problems) - i; i == few-1 && left > 1 && !wide {
 				text := fmt.Sprintf("and %d more: %s", left, more)
-				if utf8.RuneCountInString(text) > screen-labels {
+				if s.Width > 0 && utf8.RuneCountInString(text) > s.Width-labels {
 					text = fmt.Sprintf("and %d more; -o wide shows them", left)
 				}
 				row("", "%s", text)
@@ -99,6 +102,9 @@ func (s Status) Print(to io.Writer, palette Palette, now time.Time, wide bool) e
 	list("Conflicts", s.Conflicts, s.Caller.Freehold("conflicts", flags...), counted(len(s.Conflicts), "")...)
 	list("Stuck rollouts", s.StuckRollouts, all, counted(len(s.StuckRollouts), "")...)
 	list("Refused", s.Refused, all, counted(len(s.Refused), "")...)
+	if len(s.Unobserved) > 0 {
+		list("Unobserved", s.Unobserved, all, counted(len(s.Unobserved), "")...)
+	}
 	if len(s.Altered) > 0 {
 		list("Altered", s.Altered, all, counted(len(s.Altered), "")...)
 	}

@@ -5,6 +5,7 @@ package printers
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"reflect"
 	"strings"
@@ -13,10 +14,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/health"
 )
+
+// screen is how wide the terminal of these tests is, in characters.
+const screen = 80
 
 var morning = time.Date(2026, 6, 1, 6, 0, 0, 0, time.UTC)
 
@@ -28,14 +33,14 @@ func healthy() *health.Status {
 			Object: "deployment.apps/freehold", Namespace: "freehold-system", Image: "ghcr.io/freehold-dev/freehold:v0.1.0", Version: "v0.1.0",
 			Replicas: 2, Available: 2, Leader: "freehold-6d4b75cb6d-hqlx9_0c4f6c0e-5d3f-4a57-9a9e-1c5f5f6d7e8f", Renewed: &renewed,
 		},
-		Servers: 312, States: map[string]int{"Ready": 300, "Stopped": 10, "Pending": 2},
+		Servers: 312, States: map[string]int{"Ready": 300, "ScaledToZero": 10, "RollingOut": 2},
 	}
 }
 
 func shown(t *testing.T, s *health.Status, wide bool) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := (Status{Status: s}).Print(&out, Palette{}, morning, wide); err != nil {
+	if err := (Status{Status: s, Width: screen}).Print(&out, Palette{}, morning, wide); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -46,7 +51,7 @@ func TestTheStatusOfAHealthyInstallationIsOneTable(t *testing.T) {
 Plugin          v0.1.0
 Leader          freehold-6d4b75cb6d-hqlx9, renewed 3s ago
 Looked at       all namespaces
-MCPServers      312  300 Ready  10 Stopped  2 Pending
+MCPServers      312  300 Ready  10 ScaledToZero  2 RollingOut
 Conflicts       none
 Stuck rollouts  none
 Refused         none
@@ -113,6 +118,17 @@ func TestStatusCutsNoCommand(t *testing.T) {
 	}
 }
 
+// What goes into a pipe or a file is whole.
+func TestStatusCutsNothingWithoutATerminal(t *testing.T) {
+	s := healthy()
+	long := strings.Repeat("a long message ", 20)
+	s.Unobserved = []health.Problem{{Namespace: "shop", Object: "mcpserver/web", Reason: "Unobserved", Message: long, Since: morning.Add(-time.Hour)}}
+	var out bytes.Buffer
+	if err := (Status{Status: s}).Print(&out, Palette{}, morning, false); err != nil || !strings.Contains(out.String(), "Unobserved      1\n  shop/web  Unobserved, 60m: "+long+"\n") {
+		t.Errorf("error %v:\n%s", err, &out)
+	}
+}
+
 // The command that shows the rest has the options of the user, and is not there where it does not fit.
 func TestStatusNamesNoHalfCommand(t *testing.T) {
 	s := healthy()
@@ -125,7 +141,7 @@ func TestStatusNamesNoHalfCommand(t *testing.T) {
 		strings.Repeat("x", 200): "and 3 more; -o wide shows them\n",
 	} {
 		var out bytes.Buffer
-		status := Status{Status: s}
+		status := Status{Status: s, Width: screen}
 		if context != "" {
 			status.Caller.Target = []string{"--context=" + context}
 		}
@@ -146,7 +162,7 @@ func TestTheStatusNamesEachProblem(t *testing.T) {
 	s.NotChecked = []string{"the operator: needs the right to be king"}
 	text := shown(t, s, true)
 	for _, want := range []string{
-		"Leader          deployment.apps/freehold in namespace freehold-system: there is no operator\n",
+		"Problem         deployment.apps/freehold in namespace freehold-system: there is no operator\n",
 		"Looked at       namespace shop\n",
 		"Conflicts       2\n  shop/web  FieldManagerConflict, 5m: helm\n  shop/mcpoidcconfig.toolhive.stacklok.dev/corp  FieldManagerConflict, 60m: jane\n",
 		"Not checked: the operator: needs the right to be king\n",
@@ -166,6 +182,46 @@ func TestTheStatusNamesEachProblem(t *testing.T) {
 	s.Operator = health.Operator{}
 	if text := shown(t, s, true); !strings.Contains(text, "Operator        not known\n") || !strings.Contains(text, "Leader          not known\n") {
 		t.Errorf("it says %s", text)
+	}
+}
+
+func TestAnMCPServerIsShownWithAllThatBelongsToIt(t *testing.T) {
+	at := func(ago time.Duration) *time.Time { then := morning.Add(-ago); return &then }
+	s := Server{&health.Server{
+		Namespace: "shop", Object: "mcpserver/web", Generation: 3, ObservedGeneration: 2,
+		Conditions: []metav1.Condition{{Type: "Ready", Status: "False", Reason: "RollingOut", Message: "wait", LastTransitionTime: metav1.NewTime(*at(time.Minute))}},
+		Children: []health.Child{
+			{Object: "statefulset.apps/web", State: "1 of 2 ready", Created: at(time.Hour), Pods: []health.Child{
+				{Object: "pod/web-0", State: "Running, ready", Created: at(time.Hour)}, {Object: "pod/web-1", State: "ImagePullBackOff", Created: at(time.Minute)},
+			}},
+			{Object: "service/mcp-web", State: "it is not the MCPServer's"},
+		},
+		NotChecked: []string{"events: needs the right to list events"},
+	}}
+	for i := range 12 {
+		s.Events = append(s.Events, health.Event{Object: "pod/web-1", Type: "Warning", Reason: "BackOff", Message: fmt.Sprint("event ", i), Count: 5, Last: *at(time.Duration(12-i) * time.Second)})
+	}
+	want := `mcpserver/web (namespace shop)   at generation 3, and its status tells of 2
+├─ statefulset.apps/web          1 of 2 ready                                 60m
+│  ├─ pod/web-0                  Running, ready                               60m
+│  └─ pod/web-1                  ImagePullBackOff                             60s
+└─ service/mcp-web               it is not the MCPServer's
+
+CONDITION   STATUS   REASON       SINCE   MESSAGE
+Ready       False    RollingOut   60s     wait
+
+LAST   EVENT     REASON    OBJECT      COUNT   MESSAGE
+10s    Warning   BackOff   pod/web-1   5       event 2
+`
+	var short, wide bytes.Buffer
+	if err := errors.Join(s.Print(&short, Palette{}, morning, false), s.Print(&wide, Palette{}, morning, true)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, short.String()[:min(len(want), short.Len())]); diff != "" || !strings.HasSuffix(short.String(), "event 11\nNot checked: events: needs the right to list events\n") {
+		t.Errorf("(-want +got):\n%s\n%s", diff, &short)
+	}
+	if !strings.Contains(wide.String(), "event 0\n") {
+		t.Errorf("wide is\n%s", &wide)
 	}
 }
 
@@ -241,7 +297,7 @@ func TestAnswersForProgramsHaveOnlyDocumentedKeys(t *testing.T) {
 			}
 		}
 	}
-	for _, answer := range []any{Status{}, Diagnosis{}, Conflicts{}, Takeovers{}, Ownership{}} {
+	for _, answer := range []any{Status{}, Server{}, Diagnosis{}, Conflicts{}, Takeovers{}, Ownership{}} {
 		check(reflect.TypeOf(answer))
 	}
 	if len(seen) < 15 {
