@@ -55,7 +55,7 @@ kubectl freehold diff mcpserver/web
 # What would another proxyrunner change?
 kubectl freehold diff mcpserver/web \
   --operator-arg=--runner-image=ghcr.io/stacklok/toolhive/proxyrunner:v0.44.0`),
-		Args:              needsServer(1),
+		Args:              cobra.MatchAll(needsServer, cobra.MaximumNArgs(1)),
 		ValidArgsFunction: p.completeServers,
 		RunE:              func(_ *cobra.Command, args []string) error { return o.run(args[0]) },
 	}

@@ -126,18 +126,12 @@ func (p *plugin) say(format string, args ...any) {
 	fmt.Fprintln(p.Out, printable.Text(fmt.Sprintf(format, args...)))
 }
 
-// needsServer refuses a call of a verb without an MCPServer, and says what to give. At most is how many arguments there may be; -1 for any
-// number.
-func needsServer(most int) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) == 0:
-			return fmt.Errorf("name the MCPServer: %s", cmd.UseLine())
-		case most >= 0 && len(args) > most:
-			return fmt.Errorf("%s takes %d argument, not %d: %s", cmd.Name(), most, len(args), cmd.UseLine())
-		}
-		return nil
+// needsServer refuses a call of a verb without an MCPServer, and says what to give.
+func needsServer(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("name the MCPServer: %s", cmd.UseLine())
 	}
+	return nil
 }
 
 // examples indents the lines of a help text as cobra does.

@@ -45,7 +45,7 @@ kubectl freehold take mcpserver/web
 kubectl freehold take mcpserver/web kubectl-edit
 
 kubectl freehold take mcpserver/web deployment.apps/web:.spec.replicas --yes`),
-		Args:              needsServer(-1),
+		Args:              needsServer,
 		ValidArgsFunction: p.completeServers,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.take(cmd.Context(), args[0], args[1:]) },
 	}

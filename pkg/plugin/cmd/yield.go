@@ -53,7 +53,7 @@ kubectl freehold yield mcpserver/web \
 
 # Let the operator set it again
 kubectl freehold yield mcpserver/web --undo`),
-		Args:              needsServer(-1),
+		Args:              needsServer,
 		ValidArgsFunction: p.completeServers,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.yield(cmd.Context(), args[0], args[1:]) },
 	}
@@ -92,7 +92,7 @@ kubectl freehold release mcpserver/web replicas
 
 # The number in the MCPServer's spec is to hold again
 kubectl freehold release mcpserver/web replicas --undo`),
-		Args:              needsServer(-1),
+		Args:              needsServer,
 		ValidArgsFunction: p.completeRelease,
 		RunE:              func(cmd *cobra.Command, args []string) error { return o.release(cmd.Context(), args[0], args[1:]) },
 	}

@@ -52,7 +52,7 @@ type Child struct {
 	Pods []Child `json:"pods,omitempty"`
 }
 
-// Event is what somebody told of an object.
+// Event is one that Kubernetes has recorded about an object.
 type Event struct {
 	// Object as kubectl takes it.
 	Object  string `json:"object"`
@@ -79,23 +79,21 @@ func LookAt(s Subject, server *v1beta1.MCPServer) (*Server, error) {
 		Namespace: server.Namespace, Object: "mcpserver/" + server.Name, Generation: server.Generation,
 		ObservedGeneration: server.Status.ObservedGeneration, Conditions: server.Status.Conditions, Events: []Event{}, healthy: sum.Healthy(),
 	}
-	unknown := func(what string, err error) {
-		if err != nil {
-			if text := what + ": " + reasonOf(err); !slices.Contains(found.NotChecked, text) {
-				found.NotChecked = append(found.NotChecked, text)
-			}
-		}
-	}
+	check := &Check{}
 	tell := func(object string, of metav1.Object) {
 		events, err := s.Client.Events(server.Namespace, of.GetUID())
-		unknown("events", err)
+		if err != nil {
+			check.unknown("events: " + reasonOf(err))
+		}
 		for _, e := range events {
 			found.Events = append(found.Events, Event{object, e.Type, e.Reason, e.Message, max(e.Count, 1), lastTold(e)})
 		}
 	}
 	tell(found.Object, server)
 	pods, err := s.Client.WorkloadPods(server.Namespace, server.Name)
-	unknown("pods", err)
+	if err != nil {
+		check.unknown("pods: " + reasonOf(err))
+	}
 	for _, object := range children.Owned {
 		ref := takeover.RefOf(object)
 		created := object.GetCreationTimestamp()
@@ -115,8 +113,9 @@ func LookAt(s Subject, server *v1beta1.MCPServer) (*Server, error) {
 		found.Children = append(found.Children, Child{Object: ref.String(), State: children.Why[ref]})
 	}
 	for _, ref := range children.Unreadable {
-		found.NotChecked = append(found.NotChecked, fmt.Sprintf("%s: you may not read it", ref))
+		check.unknown(fmt.Sprintf("%s: you may not read it", ref))
 	}
+	found.NotChecked = check.NotChecked
 	slices.SortStableFunc(found.Events, func(a, b Event) int { return a.Last.Compare(b.Last) })
 	return found, nil
 }

@@ -161,10 +161,9 @@ func (c *conversation) send(t *testing.T, a ask) {
 	if strings.Contains(a.path, "watch=true") && response.StatusCode == http.StatusOK {
 		if a.toItsEnd {
 			got.Events = eventsOf(t, response.Body)
-			c.answers = append(c.answers, got)
-			return
+		} else {
+			c.watched[len(c.answers)] = response.Body
 		}
-		c.watched[len(c.answers)] = response.Body
 		c.answers = append(c.answers, got)
 		return
 	}
