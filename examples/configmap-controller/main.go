@@ -50,11 +50,10 @@ var (
 )
 
 type controller struct {
-	greetings  dynamic.ResourceInterface
-	known      cache.SharedIndexInformer // Greetings
-	configMaps cache.SharedIndexInformer
-	applier    *apply.Applier
-	writer     apply.Writer
+	greetings         dynamic.ResourceInterface
+	known, configMaps cache.SharedIndexInformer // known holds Greetings
+	applier           *apply.Applier
+	writer            apply.Writer
 }
 
 func main() {
@@ -129,9 +128,7 @@ func (c *controller) sync(ctx context.Context, name cache.ObjectName) error {
 			WithOwnerReferences(metav1ac.OwnerReference().WithAPIVersion(greeting.GetAPIVersion()).WithKind(greeting.GetKind()).
 				WithName(name.Name).WithUID(greeting.GetUID()).WithController(true)),
 	})
-	if out.Wrote() {
-		klog.InfoS("Wrote the ConfigMap", "greeting", name, "action", out.Action)
-	}
+	klog.InfoS("Synced the ConfigMap", "greeting", name, "action", out.Action)
 	if out.Err == nil || out.Problem() != "" { // Anything else should be over in a moment.
 		err = c.report(ctx, greeting, out.Problem())
 	}

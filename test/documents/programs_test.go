@@ -39,7 +39,7 @@ func TestLibraryExample(t *testing.T) {
 	for _, command := range Of(t) {
 		if strings.HasPrefix(command.Text, "go ") {
 			controller = start(t, r.filledIn(command), r.environment())
-			controller.Await(t, "Wrote the ConfigMap", patience)
+			controller.Await(t, "Synced the ConfigMap", patience)
 			continue
 		}
 		said := r.types(t, command)
