@@ -101,6 +101,7 @@ func NewBare(ctx context.Context, options cluster.Options) (env *Env, err error)
 		return env, fmt.Errorf("no cluster: %w", err)
 	}
 	env.Config = env.Cluster.RESTConfig()
+	env.Config.Wrap(newPatient)
 	env.Audit = audit.NewKeepingReader(env.Cluster.AuditLog())
 	if env.Core, err = kubernetes.NewForConfig(env.Config); err != nil {
 		return env, err

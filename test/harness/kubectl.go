@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/freehold-dev/freehold/hack/operator"
 )
@@ -63,13 +64,23 @@ type Call struct {
 	Editor string
 }
 
-// Try runs kubectl. The error, if any, has what kubectl said.
+// Try runs kubectl, again while it says that the API server is overloaded. The error, if any, has what kubectl said.
 func (k *Kubectl) Try(ctx context.Context, call Call) (output string, err error) {
 	environment := k.environment
 	if call.Editor != "" {
 		environment = append(slices.Clip(environment), "KUBE_EDITOR="+call.Editor)
 	}
-	return run(ctx, environment, call.Input, filepath.Join(k.dir, "kubectl"), call.Args...)
+	program := filepath.Join(k.dir, "kubectl")
+	output, err = run(ctx, environment, call.Input, program, call.Args...)
+	for attempt := 1; attempt < attempts && err != nil && strings.Contains(err.Error(), overloaded); attempt++ {
+		select {
+		case <-ctx.Done():
+			return "", err
+		case <-time.After(pause):
+		}
+		output, err = run(ctx, environment, call.Input, program, call.Args...)
+	}
+	return output, err
 }
 
 // Do is Try for a run that must succeed.
