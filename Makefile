@@ -46,12 +46,16 @@ run: ## Run the operator on a local cluster with its own rights, apply the sampl
 ##@ Test
 
 .PHONY: test
-test: ## Run the tests, those on a real API server included; long ones take turns by the day (the first time builds one, about a quarter of an hour)
-	@hack/test.sh unit simulation tools cluster
+test: ## Run the tests beside the code, and the main ones in simulated clusters and on a real API server (built the first time)
+	@hack/test.sh unit core
+
+.PHONY: test-rest
+test-rest: ## Run what make test leaves out, which needs no real node: with the race detector, and long tests by turns of days
+	@hack/test.sh race simulation tools rest
 
 .PHONY: test-whole
 test-whole: ## Run every test and case, the real node's included where there is one: hours
-	@FREEHOLD_WHOLE=true FREEHOLD_NODE="$${FREEHOLD_NODE:-optional}" hack/test.sh unit simulation tools cluster node
+	@FREEHOLD_WHOLE=true FREEHOLD_NODE="$${FREEHOLD_NODE:-optional}" hack/test.sh unit race simulation tools cluster node
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need nothing but Go
