@@ -85,7 +85,7 @@ func shells(t *testing.T) []string {
 func run(t *testing.T, shell, command string) (record []byte) {
 	t.Helper()
 	programs, work := t.TempDir(), t.TempDir()
-	if err := os.WriteFile(filepath.Join(programs, "kubectl"), []byte(kubectl), 0o700); err != nil { //nolint:gosec // it is to be run
+	if err := os.WriteFile(filepath.Join(programs, "kubectl"), []byte(kubectl), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	recorded := filepath.Join(programs, "record")

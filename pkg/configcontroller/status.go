@@ -208,13 +208,13 @@ func (p *pass) groupStatus() (next *toolhivev1beta1ac.MCPGroupStatusApplyConfigu
 	next = toolhivev1beta1ac.MCPGroupStatus().WithPhase(v1beta1.MCPGroupPhaseReady).WithObservedGeneration(p.live.GetGeneration())
 	// Zero values are left out: the API treats them as absent.
 	if names := members[v1beta1.MCPServerKind]; len(names) > 0 {
-		next.WithServers(names...).WithServerCount(int32(len(names)))
+		next.WithServers(names...).WithServerCount(int32(len(names))) //nolint:gosec // An object holds no more names.
 	}
 	if names := members[remoteProxyKind]; len(names) > 0 {
-		next.WithRemoteProxies(names...).WithRemoteProxyCount(int32(len(names)))
+		next.WithRemoteProxies(names...).WithRemoteProxyCount(int32(len(names))) //nolint:gosec // An object holds no more names.
 	}
 	if names := members[entryKind]; len(names) > 0 {
-		next.WithEntries(names...).WithEntryCount(int32(len(names)))
+		next.WithEntries(names...).WithEntryCount(int32(len(names))) //nolint:gosec // An object holds no more names.
 	}
 	return next, listed, true
 }

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	envExchangeSecret = "TOOLHIVE_TOKEN_EXCHANGE_CLIENT_SECRET" //nolint:gosec // A name.
+	envExchangeSecret = "TOOLHIVE_TOKEN_EXCHANGE_CLIENT_SECRET"
 )
 
 // resolveExternalAuth says with which token the proxy calls the backend.

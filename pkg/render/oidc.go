@@ -24,11 +24,11 @@ const (
 	clusterIssuer = "https://kubernetes.default.svc"
 	// clusterCA and clusterToken are files that the kubelet puts into each container.
 	clusterCA    = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt"
-	clusterToken = "/var/run/secrets/kubernetes.io/serviceaccount/token" //nolint:gosec // A path.
+	clusterToken = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 	// pathBundles is the directory with a directory for each ConfigMap of certificate authorities.
 	pathBundles = "/config/certs"
 
-	envOIDCSecret = "TOOLHIVE_OIDC_CLIENT_SECRET" //nolint:gosec // A name.
+	envOIDCSecret = "TOOLHIVE_OIDC_CLIENT_SECRET"
 	// envSkipURLValidation turns off the proxyrunner's check of the URLs that it requests.
 	envSkipURLValidation = "INSECURE_DISABLE_URL_VALIDATION"
 )

@@ -58,7 +58,7 @@ type draws struct {
 }
 
 func newDraws(seed uint64, servers int) *draws {
-	return &draws{random: rand.New(rand.NewPCG(seed, seed)), servers: servers} //nolint:gosec // it is to be repeated
+	return &draws{random: rand.New(rand.NewPCG(seed, seed)), servers: servers}
 }
 
 func (d *draws) next() draw {

@@ -42,7 +42,7 @@ func (e *Env) LimitedOperator(t *testing.T, limits Memory, args ...string) *Limi
 	})
 	script := filepath.Join(t.TempDir(), "freehold")
 	text := fmt.Sprintf("#!/bin/sh\necho $$ >%s/cgroup.procs\nGOMEMLIMIT=%s exec %s \"$@\"\n", o.directory, limits.Go, e.binary)
-	if err := os.WriteFile(script, []byte(text), 0o755); err != nil { //nolint:gosec // It is a program.
+	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	o.Process, _ = e.OtherOperator(t, script, args...)

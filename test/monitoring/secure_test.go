@@ -49,7 +49,7 @@ func allowReading(t *testing.T, namespace, name string) {
 // read asks an operator for its metrics.
 func read(ctx context.Context, address, bearer string) (int, string, error) {
 	// The certificate is self-signed.
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // see above
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
 	defer client.CloseIdleConnections()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+address+"/metrics", http.NoBody)
 	if err != nil {

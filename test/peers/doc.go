@@ -19,7 +19,7 @@ import (
 // one. It returns the URL.
 func Serve(t testing.TB, listener net.Listener, certificate *tls.Certificate, handler http.Handler) (url string) {
 	t.Helper()
-	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler}} //nolint:gosec // its clients are tests
+	server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: handler}}
 	if certificate == nil {
 		server.Start()
 	} else {

@@ -170,5 +170,5 @@ func renew(document, table string) error {
 	if err != nil {
 		return fmt.Errorf("%s has no place for the table: %w", document, err)
 	}
-	return os.WriteFile(document, []byte(renewed), 0o644) //nolint:gosec // a document, for everyone
+	return os.WriteFile(document, []byte(renewed), 0o644)
 }

@@ -249,7 +249,7 @@ func (p *Planner) Scale(
 		number = 1 // the API server's default
 	}
 	ours := slices.ContainsFunc(ownership.Owners(live, render.ReplicasPath), func(o ownership.Owner) bool { return managers.IsNamed(writer, o.Manager) && o.Applies(o.Manager, "") })
-	scale := p.result.Scale(writer, object.Kind, object.Name, object.Namespace, int32(number), ours) //nolint:gosec // The API server has an int32.
+	scale := p.result.Scale(writer, object.Kind, object.Name, object.Namespace, int32(number), ours)
 	intent := &render.Intent{Writer: writer, Kind: object.Kind, Name: object.Name, Config: scale.Config}
 	return p.Plan(intent, live, func(req *apply.Request) {
 		if complete != nil {

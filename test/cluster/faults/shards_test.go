@@ -46,7 +46,7 @@ func newShards(t *testing.T) *shards {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("the seed is %d", seed)
-	s := &shards{Namespace: env.Namespace(t), known: specs{}, random: rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // a game, and it is to be played again
+	s := &shards{Namespace: env.Namespace(t), known: specs{}, random: rand.New(rand.NewPCG(seed, 0))}
 	env.Expect(t, harness.Moves, s.Name)
 	for i := range s.lags {
 		proxy := s.Proxy(t, faultproxy.Options{Lags: []faultproxy.Lag{{

@@ -98,7 +98,7 @@ type race struct {
 func newRace(t *testing.T, ns *harness.Namespace) *race {
 	t.Helper()
 	r := &race{ns: ns, seed: uint64(time.Now().UnixNano()), known: specs{}, late: map[string]bool{}}
-	r.random = rand.New(rand.NewPCG(r.seed, 0)) //nolint:gosec // a game, and it is to be played again
+	r.random = rand.New(rand.NewPCG(r.seed, 0))
 	r.proxy = ns.Proxy(t, faultproxy.Options{
 		Lags: []faultproxy.Lag{{
 			Match: faultproxy.Watches(managers.MCPServer.Group, "mcpservers"),

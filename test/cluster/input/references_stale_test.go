@@ -188,7 +188,7 @@ func TestTwoOperatorsTurnNoProxyBack(t *testing.T) {
 	t.Parallel()
 	edits, seed := harness.Count(t, harness.RaceEdits, raceEdits), uint64(time.Now().UnixNano())
 	r := &race{scene: newScene(t), late: map[string]bool{}, issuer: 1}
-	r.random = rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a game, and it is to be played again
+	r.random = rand.New(rand.NewPCG(seed, 0))
 	r.Expect(t, harness.Confirmations, r.Name)
 	history, mark := r.record(t), r.Mark(t)
 	behind := r.Proxy(t, faultproxy.Options{
