@@ -30,12 +30,6 @@ type fence struct {
 	lasts time.Duration
 }
 
-// guard begins to hold back writes without the elector's lease, which it takes and renews by way of the lock.
-func (f *fence) guard(elector *leaderelection.LeaderElector, lock *datedLock, lasts time.Duration) {
-	f.lock, f.lasts = lock, lasts
-	f.elector.Store(elector)
-}
-
 func (f *fence) check() error {
 	elector := f.elector.Load()
 	if elector == nil {

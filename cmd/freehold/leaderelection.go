@@ -61,7 +61,8 @@ func lead(
 		return fmt.Errorf("leader election: %w", err)
 	}
 	health.SetLeaderElection(elector)
-	writes.guard(elector, lock, o.leaseDuration)
+	writes.lock, writes.lasts = lock, o.leaseDuration
+	writes.elector.Store(elector) // From here on, writes without its lease are held back.
 	defer context.AfterFunc(ctx, func() {
 		if !elector.IsLeader() {
 			stopElecting()

@@ -130,7 +130,7 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 		"a Redis":                  {change: func(o *options) { o.rendering.RedisAddress = "redis:6379" }},
 		"without a lease":          {change: func(o *options) { o.leaderElect, o.leaseNamespace = false, "" }},
 		"a bad namespace":          {func(o *options) { o.namespaces = []string{"ok", "Not_ok"} }, []string{"--watch-namespaces", `"Not_ok"`}},
-		"a bad platform":           {func(o *options) { o.rendering.OpenShift = "maybe" }, []string{"--openshift", `"maybe"`, "auto, true, false"}},
+		"a bad platform":           {func(o *options) { o.rendering.OpenShift = "maybe" }, []string{"--openshift", `"maybe"`, "auto, true or false"}},
 		"an unknown takeover":      {func(o *options) { o.takeover = "maybe" }, []string{"--takeover", "maybe", "manual"}},
 		"nobody's configurations":  {func(o *options) { o.configs = "off" }, []string{"--configs", "none of auto, freehold, toolhive"}},
 		"no rollout at a time":     {func(o *options) { o.configRollouts = 0 }, []string{"--config-rollouts-at-once", "less than 1"}},

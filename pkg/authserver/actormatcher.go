@@ -51,7 +51,7 @@ func compileMatcher(expression string) (result *cel.Type, wrong string) {
 		return nil, matcherError(issues)
 	}
 	if _, err := env.Program(checked); err != nil {
-		return nil, fmt.Sprintf("is no expression in CEL that can be evaluated: %s. Correct it.", shortened(err.Error()))
+		return nil, fmt.Sprintf("cannot be evaluated as a CEL expression: %s.", shortened(err.Error()))
 	}
 	return checked.OutputType(), ""
 }
@@ -78,7 +78,7 @@ func collections(parsed *cel.Ast) (count int) {
 func matcherError(issues *cel.Issues) string {
 	first := issues.Errors()[0]
 	// Columns are counted from 0.
-	return fmt.Sprintf("is no expression in CEL over claims: at line %d, column %d: %s. Correct it.",
+	return fmt.Sprintf("is not a CEL expression over claims: line %d, column %d: %s.",
 		first.Location.Line(), first.Location.Column()+1, shortened(first.Message))
 }
 
@@ -91,7 +91,7 @@ func shortened(message string) string {
 	return message
 }
 
-// neverMatches reports whether no token can satisfy an actorMatcher that compiles: its result is no bool, whatever the claims are.
+// neverMatches reports whether no token can satisfy an actorMatcher that compiles: its result is not a bool, whatever the claims are.
 func neverMatches(expression string) bool {
 	result, wrong := compileMatcher(expression)
 	return wrong == "" && !result.IsAssignableType(cel.BoolType)

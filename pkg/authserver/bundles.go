@@ -132,7 +132,7 @@ func checkCertificates(content []byte) string {
 		case strings.HasSuffix(block.Type, "PRIVATE KEY"):
 			return "which holds a private key"
 		case block.Type != "CERTIFICATE":
-			return fmt.Sprintf("whose PEM block %d is no certificate", n)
+			return fmt.Sprintf("whose PEM block %d is not a certificate", n)
 		case len(block.Headers) > 0:
 			return fmt.Sprintf("whose PEM block %d has headers, and is skipped for them", n)
 		}

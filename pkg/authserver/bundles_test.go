@@ -34,7 +34,7 @@ func TestUnusableBundlesAreRefused(t *testing.T) {
 		{`names the key "empty" of the ConfigMap "ca", which is empty`, bundleRef("ca", "empty")},
 		{`names the key "text" of the ConfigMap "ca", which holds something that is not PEM`, bundleRef("ca", "text")},
 		{`names the key "key" of the ConfigMap "ca", which holds a private key`, bundleRef("ca", "key")},
-		{`names the key "request" of the ConfigMap "ca", whose PEM block 1 is no certificate`, bundleRef("ca", "request")},
+		{`names the key "request" of the ConfigMap "ca", whose PEM block 1 is not a certificate`, bundleRef("ca", "request")},
 		{`names the key "broken" of the ConfigMap "ca", whose PEM block 1 cannot be read`, bundleRef("ca", "broken")},
 		{`names the key "headers" of the ConfigMap "ca", whose PEM block 1 has headers`, bundleRef("ca", "headers")},
 	} {

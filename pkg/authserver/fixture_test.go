@@ -33,7 +33,7 @@ DJhNBZxUaT+wiBxdgrmpFNnNaibjAiEA2POCJSW+X0dmDzajL6QytbX//QxauHZP
 `
 )
 
-// What is no certificate.
+// What is not a certificate.
 const (
 	privateKey         = "-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n"
 	certificateRequest = "-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n"

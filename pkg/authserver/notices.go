@@ -95,7 +95,7 @@ func grantNotices(spec *v1beta1.EmbeddedAuthServerConfig, g *grants) []Problem {
 			note(g.issuers[i].exchangeField, "accepts no token for token exchange, as it names no actor. "+
 				"Set allowedActors, actorMatcher or allowMayAct.")
 		} else if neverMatches(p.ActorMatcher) {
-			note(g.issuers[i].exchangeField+".actorMatcher", "matches no token, as its result is no bool. Correct it.")
+			note(g.issuers[i].exchangeField+".actorMatcher", "matches no token: its result is not a bool. Write an expression that is true or false.")
 		}
 	}
 	switch inbound := spec.InboundGrants; {

@@ -29,9 +29,9 @@ func TestConfigurationsThatCannotWorkAreRefused(t *testing.T) {
 		change func(*spec)
 	}{
 		{".issuer is missing", func(s *spec) { s.Issuer = "" }},
-		{".issuer is no http or https URL", func(s *spec) { s.Issuer = "auth.example.com" }},
-		{".issuer is no http or https URL", func(s *spec) { s.Issuer = "ftp://auth.example.com" }},
-		{".issuer is no http or https URL", func(s *spec) { s.Issuer = "https://:443" }},
+		{".issuer must be an http or https URL", func(s *spec) { s.Issuer = "auth.example.com" }},
+		{".issuer must be an http or https URL", func(s *spec) { s.Issuer = "ftp://auth.example.com" }},
+		{".issuer must be an http or https URL", func(s *spec) { s.Issuer = "https://:443" }},
 		{".issuer holds credentials", func(s *spec) { s.Issuer = "https://u:p@auth.example.com" }},
 		{".issuer has a query or a fragment", func(s *spec) { s.Issuer = "https://auth.example.com?a=b" }},
 		{".issuer has a query or a fragment", func(s *spec) { s.Issuer = "https://auth.example.com#a" }},
@@ -41,8 +41,8 @@ func TestConfigurationsThatCannotWorkAreRefused(t *testing.T) {
 		{".signingKeySecretRefs has more than 5", func(s *spec) { s.SigningKeySecretRefs = slicesRepeat(*ref, 6) }},
 		{".signingKeySecretRefs[1] does not name", func(s *spec) { s.SigningKeySecretRefs = []v1beta1.SecretKeyRef{*ref, {Name: "as"}} }},
 		{".hmacSecretRefs[0] does not name", func(s *spec) { s.HMACSecretRefs = []v1beta1.SecretKeyRef{{Key: "k"}} }},
-		{".hmacSecretRefs[0].key is no key", func(s *spec) { s.HMACSecretRefs = []v1beta1.SecretKeyRef{{Name: "as", Key: "../k"}} }},
-		{".tokenLifespans.accessTokenLifespan is no duration", func(s *spec) { s.TokenLifespans = &v1beta1.TokenLifespanConfig{AccessTokenLifespan: "1d"} }},
+		{".hmacSecretRefs[0].key is not a key", func(s *spec) { s.HMACSecretRefs = []v1beta1.SecretKeyRef{{Name: "as", Key: "../k"}} }},
+		{".tokenLifespans.accessTokenLifespan must be a duration", func(s *spec) { s.TokenLifespans = &v1beta1.TokenLifespanConfig{AccessTokenLifespan: "1d"} }},
 		{".tokenLifespans.accessTokenLifespan is 25h0m0s", func(s *spec) { s.TokenLifespans = &v1beta1.TokenLifespanConfig{AccessTokenLifespan: "25h"} }},
 		{".tokenLifespans.refreshTokenLifespan is 59m0s", func(s *spec) { s.TokenLifespans = &v1beta1.TokenLifespanConfig{RefreshTokenLifespan: "59m"} }},
 		{".tokenLifespans.authCodeLifespan is 11m0s", func(s *spec) { s.TokenLifespans = &v1beta1.TokenLifespanConfig{AuthCodeLifespan: "11m"} }},
@@ -64,7 +64,7 @@ func TestConfigurationsThatCannotWorkAreRefused(t *testing.T) {
 		{".upstreamProviders[0] does not have the one member", func(s *spec) { s.UpstreamProviders[0].OIDCConfig = nil }},
 		{".upstreamProviders[0] does not have the one member", func(s *spec) { s.UpstreamProviders[0].Type = "saml" }},
 		{".upstreamProviders[0].oidcConfig.issuerUrl is missing", oidcSpec(func(o *oidc) { o.IssuerURL = "" })},
-		{".upstreamProviders[0].oidcConfig.issuerUrl is no http or https URL", oidcSpec(func(o *oidc) { o.IssuerURL = "https://" })},
+		{".upstreamProviders[0].oidcConfig.issuerUrl must be an http or https URL", oidcSpec(func(o *oidc) { o.IssuerURL = "https://" })},
 		{".upstreamProviders[0].oidcConfig.issuerUrl is plain http", oidcSpec(func(o *oidc) { o.IssuerURL = "http://okta.example.com" })},
 		{".upstreamProviders[0].oidcConfig.clientId is missing", oidcSpec(func(o *oidc) { o.ClientID = "" })},
 		{".upstreamProviders[0].oidcConfig.clientId and dcrConfig", oidcSpec(func(o *oidc) { o.DCRConfig = &dcr{} })},
@@ -72,7 +72,7 @@ func TestConfigurationsThatCannotWorkAreRefused(t *testing.T) {
 		{".upstreamProviders[0].oidcConfig.clientSecretRef does not name", oidcSpec(func(o *oidc) { o.ClientSecretRef = none })},
 		{".upstreamProviders[0].oidcConfig.redirectUri is plain http", oidcSpec(func(o *oidc) { o.RedirectURI = "http://mcp.example.com/cb" })},
 		{".upstreamProviders[0].oidcConfig.redirectUri is plain http", oidcSpec(func(o *oidc) { o.RedirectURI = "http://LOCALHOST/cb" })},
-		{".upstreamProviders[0].oidcConfig.redirectUri is no http or https URL", oidcSpec(func(o *oidc) { o.RedirectURI = "/cb" })},
+		{".upstreamProviders[0].oidcConfig.redirectUri must be an http or https URL", oidcSpec(func(o *oidc) { o.RedirectURI = "/cb" })},
 		{".upstreamProviders[0].oidcConfig.redirectUri has a fragment", oidcSpec(func(o *oidc) { o.RedirectURI = "https://mcp.example.com/cb#a" })},
 		{".upstreamProviders[0].oidcConfig.redirectUri is longer", oidcSpec(func(o *oidc) { o.RedirectURI = "https://mcp.example.com/" + long })},
 		{".upstreamProviders[0].oidcConfig.scopes lacks openid", oidcSpec(func(o *oidc) { o.Scopes = []string{"email"} })},
@@ -82,10 +82,10 @@ func TestConfigurationsThatCannotWorkAreRefused(t *testing.T) {
 		{".upstreamProviders[0].oidcConfig.additionalTokenParams sets client_assertion,", oidcSpec(func(o *oidc) {
 			o.AdditionalTokenParams = map[string]string{"client_assertion": "c"}
 		})},
-		{".upstreamProviders[0].oidcConfig.additionalTokenParams[resource] is no absolute URI", oidcSpec(func(o *oidc) {
+		{".upstreamProviders[0].oidcConfig.additionalTokenParams[resource] must be an absolute URI", oidcSpec(func(o *oidc) {
 			o.AdditionalTokenParams = map[string]string{"resource": "r"}
 		})},
-		{".upstreamProviders[0].oidcConfig.additionalTokenParams[resource] is no absolute URI", oidcSpec(func(o *oidc) {
+		{".upstreamProviders[0].oidcConfig.additionalTokenParams[resource] must be an absolute URI", oidcSpec(func(o *oidc) {
 			o.AdditionalTokenParams = map[string]string{"resource": "https://r.example.com/#"}
 		})},
 		{".upstreamProviders[0].oidcConfig.subjectClaim is \"a.b\"", oidcSpec(func(o *oidc) { o.SubjectClaim = "a.b" })},
@@ -101,8 +101,8 @@ func TestConfigurationsThatCannotWorkAreRefused(t *testing.T) {
 		{".upstreamProviders[0].oauth2Config.dcrConfig.softwareStatement is longer", dcrSpec(dcr{DiscoveryURL: "https://a.example.com", SoftwareStatement: long})},
 		{".upstreamProviders[0].oauth2Config.dcrConfig.rotationKey must be", dcrSpec(dcr{DiscoveryURL: "https://a.example.com", RotationKey: "a b"})},
 		{".upstreamProviders[0].oauth2Config.dcrConfig.registrationProbe is \"x\"", dcrSpec(dcr{DiscoveryURL: "https://a.example.com", RegistrationProbe: "x"})},
-		{".upstreamProviders[0].oauth2Config.dcrConfig.registrationProbeInterval is no", dcrSpec(dcr{DiscoveryURL: "https://a.example.com", RegistrationProbeInterval: "59s"})},
-		{".upstreamProviders[0].oauth2Config.dcrConfig.registrationProbeInterval is no", dcrSpec(dcr{DiscoveryURL: "https://a.example.com", RegistrationProbeInterval: "x"})},
+		{".upstreamProviders[0].oauth2Config.dcrConfig.registrationProbeInterval must be a duration of", dcrSpec(dcr{DiscoveryURL: "https://a.example.com", RegistrationProbeInterval: "59s"})},
+		{".upstreamProviders[0].oauth2Config.dcrConfig.registrationProbeInterval must be a duration of", dcrSpec(dcr{DiscoveryURL: "https://a.example.com", RegistrationProbeInterval: "x"})},
 		{".upstreamProviders[0].oauth2Config.dcrConfig.initialAccessTokenRef does not", dcrSpec(dcr{DiscoveryURL: "https://a.example.com", InitialAccessTokenRef: none})},
 		{".upstreamProviders[0].oauth2Config.tokenEndpointAuthMethod is none", oauth2Spec(func(o *oauth2) { o.TokenEndpointAuthMethod, o.ClientSecretRef = "none", ref })},
 		{".upstreamProviders[0].oauth2Config.tokenEndpointAuthMethod is client_secret_post", oauth2Spec(func(o *oauth2) { o.TokenEndpointAuthMethod = "client_secret_post" })},
@@ -111,7 +111,7 @@ func TestConfigurationsThatCannotWorkAreRefused(t *testing.T) {
 		{".upstreamProviders[0].oauth2Config.additionalAuthorizationParams sets state", oauth2Spec(func(o *oauth2) {
 			o.AdditionalAuthorizationParams = map[string]string{"state": "s"}
 		})},
-		{".upstreamProviders[0].oauth2Config.userInfo.endpointUrl is no", oauth2Spec(func(o *oauth2) { o.UserInfo = &v1beta1.UserInfoConfig{} })},
+		{".upstreamProviders[0].oauth2Config.userInfo.endpointUrl must be an", oauth2Spec(func(o *oauth2) { o.UserInfo = &v1beta1.UserInfoConfig{} })},
 		{".upstreamProviders[0].oauth2Config.userInfo.endpointUrl is plain http", oauth2Spec(func(o *oauth2) {
 			o.InsecureAllowHTTP, o.UserInfo = true, &v1beta1.UserInfoConfig{EndpointURL: "http://git.example.com"}
 		})},
@@ -146,9 +146,9 @@ func TestConfigurationsThatCannotWorkAreRefused(t *testing.T) {
 		})},
 		{".storage.redis.aclUserConfig.usernameSecretRef does not name", redisSpec(func(r *redis) { r.ACLUserConfig.UsernameSecretRef = none })},
 		{".storage.redis.aclUserConfig.passwordSecretRef does not name", redisSpec(func(r *redis) { r.ACLUserConfig.PasswordSecretRef = *none })},
-		{".storage.redis.dialTimeout is no duration", redisSpec(func(r *redis) { r.DialTimeout = "5" })},
-		{".storage.redis.readTimeout is no duration", redisSpec(func(r *redis) { r.ReadTimeout = "x" })},
-		{".storage.redis.writeTimeout is no duration", redisSpec(func(r *redis) { r.WriteTimeout = "x" })},
+		{".storage.redis.dialTimeout must be a duration", redisSpec(func(r *redis) { r.DialTimeout = "5" })},
+		{".storage.redis.readTimeout must be a duration", redisSpec(func(r *redis) { r.ReadTimeout = "x" })},
+		{".storage.redis.writeTimeout must be a duration", redisSpec(func(r *redis) { r.WriteTimeout = "x" })},
 		{".storage.redis.tls.caCertSecretRef does not name", redisSpec(func(r *redis) { r.TLS = &v1beta1.RedisTLSConfig{CACertSecretRef: none} })},
 		{".storage.redis.sentinelTls.caCertSecretRef does not name", func(s *spec) {
 			s.Storage = &v1beta1.AuthServerStorageConfig{Redis: &redis{SentinelTLS: &v1beta1.RedisTLSConfig{CACertSecretRef: none}}}
@@ -159,13 +159,13 @@ func TestConfigurationsThatCannotWorkAreRefused(t *testing.T) {
 			s.InboundGrants = &v1beta1.InboundGrantsConfig{SPIFFEClientAuth: []v1beta1.SPIFFEClientConfig{{}}}
 		}},
 
-		{".trustedIssuers[0].issuerUrl is no http or https URL", trustedSpec(func(t *trusted) { t.IssuerURL = "" })},
+		{".trustedIssuers[0].issuerUrl must be an http or https URL", trustedSpec(func(t *trusted) { t.IssuerURL = "" })},
 		{".trustedIssuers[0].issuerUrl holds credentials", trustedSpec(func(t *trusted) { t.IssuerURL = "https://u:p@t.example.com" })},
 		{".trustedIssuers[0].issuerUrl has a query or a fragment", trustedSpec(func(t *trusted) { t.IssuerURL = "https://t.example.com?a" })},
 		{".trustedIssuers[0].issuerUrl is plain http", trustedSpec(func(t *trusted) { t.IssuerURL = "http://localhost" })},
 		{".trustedIssuers[0].issuerUrl is the authorization server itself", trustedSpec(func(t *trusted) { t.IssuerURL = goodSpec().Issuer })},
 		{".trustedIssuers[0].allowPrivateIPs needs jwksUrl", trustedSpec(func(t *trusted) { t.AllowPrivateIPs = true })},
-		{".trustedIssuers[0].jwksUrl is no http or https URL", trustedSpec(func(t *trusted) { t.JWKSURL = "file:///etc/passwd" })},
+		{".trustedIssuers[0].jwksUrl must be an http or https URL", trustedSpec(func(t *trusted) { t.JWKSURL = "file:///etc/passwd" })},
 		{".trustedIssuers[0].jwksUrl holds credentials", trustedSpec(func(t *trusted) { t.JWKSURL = "https://u:p@t.example.com" })},
 		{".trustedIssuers[0].jwksUrl has a fragment", trustedSpec(func(t *trusted) { t.JWKSURL = "https://t.example.com#a" })},
 		{".trustedIssuers[0].jwksUrl is plain http", trustedSpec(func(t *trusted) { t.JWKSURL = "http://t.example.com" })},
@@ -189,13 +189,13 @@ func TestConfigurationsThatCannotWorkAreRefused(t *testing.T) {
 		{".trustedIssuers[0].allowedDelegateClients has an empty entry", trustedSpec(func(t *trusted) { t.AllowedDelegateClients = []string{""} })},
 		{".trustedIssuers[0].allowedDelegateClients names * and clients", trustedSpec(func(t *trusted) { t.AllowedDelegateClients = []string{"*", "a"} })},
 		{".trustedIssuers[0].allowMayAct excludes *", trustedSpec(func(t *trusted) { t.AllowMayAct, t.AllowedDelegateClients = true, []string{"*"} })},
-		{".trustedIssuers[0].jwtBearerGrant.maxAssertionAge is no positive", assertionSpec(func(j *bearer) { j.MaxAssertionAge = "" })},
-		{".trustedIssuers[0].jwtBearerGrant.maxAssertionAge is no positive", assertionSpec(func(j *bearer) { j.MaxAssertionAge = "0s" })},
+		{".trustedIssuers[0].jwtBearerGrant.maxAssertionAge must be a positive", assertionSpec(func(j *bearer) { j.MaxAssertionAge = "" })},
+		{".trustedIssuers[0].jwtBearerGrant.maxAssertionAge must be a positive", assertionSpec(func(j *bearer) { j.MaxAssertionAge = "0s" })},
 		{".trustedIssuers[0].jwtBearerGrant.subjectBindings is empty", assertionSpec(func(j *bearer) { j.SubjectBindings = nil })},
 		{".trustedIssuers[0].jwtBearerGrant.subjectBindings[0].subject must name", assertionSpec(func(j *bearer) { j.SubjectBindings[0].Subject = "*" })},
 		{".trustedIssuers[0].jwtBearerGrant.subjectBindings[1].subject is that of", assertionSpec(func(j *bearer) { j.SubjectBindings = append(j.SubjectBindings, j.SubjectBindings[0]) })},
 		{".trustedIssuers[0].jwtBearerGrant.subjectBindings[0].allowedResources is empty", assertionSpec(func(j *bearer) { j.SubjectBindings[0].AllowedResources = nil })},
-		{".trustedIssuers[0].jwtBearerGrant.subjectBindings[0].allowedResources[0] is no http", assertionSpec(func(j *bearer) {
+		{".trustedIssuers[0].jwtBearerGrant.subjectBindings[0].allowedResources[0] must be an http", assertionSpec(func(j *bearer) {
 			j.SubjectBindings[0].AllowedResources = []string{"*"}
 		})},
 		{".trustedIssuers[0].jwtBearerGrant.acceptedAudiences[0] has a fragment", assertionSpec(func(j *bearer) { j.AcceptedAudiences = []string{"https://a.example.com#b"} })},
@@ -210,10 +210,10 @@ func TestConfigurationsThatCannotWorkAreRefused(t *testing.T) {
 		})},
 		{".inboundGrants.jwtBearer.issuerPolicies[0].issuerRef is \"\"", canonicalSpec(func(s *spec) { s.InboundGrants.JWTBearer.IssuerPolicies[0].IssuerRef = "" })},
 		{".inboundGrants.tokenExchange.issuerPolicies[0].actorClaim is iss", canonicalSpec(func(s *spec) { s.InboundGrants.TokenExchange.IssuerPolicies[0].ActorClaim = "iss" })},
-		{".inboundGrants.tokenExchange.issuerPolicies[0].actorMatcher is no expression in CEL over claims: at line 1, column 1", canonicalSpec(func(s *spec) {
+		{".inboundGrants.tokenExchange.issuerPolicies[0].actorMatcher is not a CEL expression over claims: line 1, column 1", canonicalSpec(func(s *spec) {
 			s.InboundGrants.TokenExchange.IssuerPolicies[0].ActorMatcher = "claim.sub == 'x'"
 		})},
-		{".inboundGrants.jwtBearer.issuerPolicies[0].maxAssertionAge is no", canonicalSpec(func(s *spec) { s.InboundGrants.JWTBearer.IssuerPolicies[0].MaxAssertionAge = "x" })},
+		{".inboundGrants.jwtBearer.issuerPolicies[0].maxAssertionAge must be", canonicalSpec(func(s *spec) { s.InboundGrants.JWTBearer.IssuerPolicies[0].MaxAssertionAge = "x" })},
 		{".inboundGrants.tokenExchange.delegateClients[0].scopes is empty", canonicalSpec(func(s *spec) { s.InboundGrants.TokenExchange.DelegateClients[0].Scopes = nil })},
 
 		{".delegateClients[0].clientId is missing", delegateSpec(func(d *delegate) { d.ClientID = "" })},
@@ -230,7 +230,7 @@ func TestConfigurationsThatCannotWorkAreRefused(t *testing.T) {
 		{".allowConfidentialClientRegistration needs an issuer with https, or", func(s *spec) { s.Issuer, s.AllowConfidentialClientRegistration = "http://localhost", true }},
 
 		{".forceConfidentialRedirectUris needs allowConfidential", func(s *spec) { s.ForceConfidentialRedirectURIs = []string{"https://app.example.com"} }},
-		{".forceConfidentialRedirectUris[0] is no http", func(s *spec) {
+		{".forceConfidentialRedirectUris[0] must be an http", func(s *spec) {
 			s.AllowConfidentialClientRegistration, s.ForceConfidentialRedirectURIs = true, []string{"cb"}
 		}},
 		{".forceConfidentialRedirectUris[0] is on loopback", func(s *spec) {
@@ -243,9 +243,9 @@ func TestConfigurationsThatCannotWorkAreRefused(t *testing.T) {
 			s.AllowPrivateKeyJWTRegistration, s.InboundGrants = true, &v1beta1.InboundGrantsConfig{}
 		}},
 		{".registrationRateLimit.maxTokens must be", func(s *spec) { s.RegistrationRateLimit = &v1beta1.RateLimitBucket{RefillPeriod: "1m"} }},
-		{".registrationRateLimit.refillPeriod is no positive", func(s *spec) { s.RegistrationRateLimit = &v1beta1.RateLimitBucket{MaxTokens: 1, RefillPeriod: "0s"} }},
+		{".registrationRateLimit.refillPeriod must be a positive", func(s *spec) { s.RegistrationRateLimit = &v1beta1.RateLimitBucket{MaxTokens: 1, RefillPeriod: "0s"} }},
 		{".cimd.cacheMaxSize is negative", func(s *spec) { s.CIMD = &v1beta1.EmbeddedAuthServerCIMDConfig{Enabled: true, CacheMaxSize: -1} }},
-		{".cimd.cacheFallbackTtl is no positive", func(s *spec) { s.CIMD = &v1beta1.EmbeddedAuthServerCIMDConfig{Enabled: true, CacheFallbackTTL: "-1m"} }},
+		{".cimd.cacheFallbackTtl must be a positive", func(s *spec) { s.CIMD = &v1beta1.EmbeddedAuthServerCIMDConfig{Enabled: true, CacheFallbackTTL: "-1m"} }},
 		{" issues no token", func(s *spec) { s.UpstreamProviders = nil }},
 		{" issues no token", func(s *spec) {
 			s.UpstreamProviders, s.InboundGrants = nil, &v1beta1.InboundGrantsConfig{JWTBearer: &v1beta1.JWTBearerInboundGrantConfig{}}

@@ -70,9 +70,9 @@ func (c *checker) rateLimit(b *v1beta1.RateLimitBucket) {
 	if b == nil {
 		return
 	}
-	c.refuseWhere(b.MaxTokens < 1, root+".registrationRateLimit.maxTokens", "must be at least 1. Correct it.")
+	c.refuseWhere(b.MaxTokens < 1, root+".registrationRateLimit.maxTokens", "must be at least 1.")
 	if period, err := time.ParseDuration(b.RefillPeriod); err != nil || period <= 0 {
-		c.refuse(root+".registrationRateLimit.refillPeriod", "is no positive duration. Write it as in 1m30s.")
+		c.refuse(root+".registrationRateLimit.refillPeriod", "must be a positive duration, such as 1m30s.")
 	}
 }
 
@@ -84,7 +84,7 @@ func (c *checker) cimd(d *v1beta1.EmbeddedAuthServerCIMDConfig) {
 	c.refuseWhere(d.CacheMaxSize < 0, root+".cimd.cacheMaxSize", "is negative. Set a positive number, or leave it out.")
 	if text := d.CacheFallbackTTL; text != "" {
 		if ttl, err := time.ParseDuration(text); err != nil || ttl <= 0 {
-			c.refuse(root+".cimd.cacheFallbackTtl", "is no positive duration. Write it as in 5m.")
+			c.refuse(root+".cimd.cacheFallbackTtl", "must be a positive duration, such as 5m.")
 		}
 	}
 }

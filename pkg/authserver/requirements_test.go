@@ -28,7 +28,7 @@ func TestMCPServersForWhichAConfigurationCannotWorkAreRefused(t *testing.T) {
 		{"spec.oidcConfigRef.resourceUrl is missing", v1beta1.ReasonInvalidConfig, func(in *Input) { in.ResourceURL = "" }},
 		{"spec.oidcConfigRef.audience must be the same", v1beta1.ReasonInvalidConfig, func(in *Input) { in.Audience = "other" }},
 		{"spec.oidcConfigRef.audience must be the same", v1beta1.ReasonInvalidConfig, func(in *Input) { in.Audience = "" }},
-		{"spec.oidcConfigRef.resourceUrl is no http or https URL", v1beta1.ReasonInvalidConfig, at("srv", func(in *Input) {
+		{"spec.oidcConfigRef.resourceUrl must be an http or https URL", v1beta1.ReasonInvalidConfig, at("srv", func(in *Input) {
 			oidcSpec(func(o *v1beta1.OIDCUpstreamConfig) { o.RedirectURI = "https://mcp.example.com/cb" })(in.Spec)
 		})},
 		{"spec.oidcConfigRef.resourceUrl has a fragment", v1beta1.ReasonInvalidConfig, at(resourceURL+"#a", func(in *Input) {

@@ -48,7 +48,7 @@ func (c *checker) upstreams(spec *v1beta1.EmbeddedAuthServerConfig) {
 	for i := range spec.UpstreamProviders {
 		u, field := &spec.UpstreamProviders[i], upstreamPath(i)
 		if len(validation.IsDNS1123Label(u.Name)) > 0 {
-			c.refuse(field+".name", "is %s, and must be lower-case letters, digits and hyphens, at most 63. Correct it.", quote(u.Name))
+			c.refuse(field+".name", "is %s. Use lower-case letters, digits and hyphens, at most 63.", quote(u.Name))
 		}
 		if len(spec.UpstreamProviders) > 1 && u.Name == defaultUpstreamName {
 			c.refuse(field+".name", "is %s, which is reserved where there are several upstreams. Choose another one.", quote(u.Name))
@@ -79,7 +79,7 @@ func (c *checker) oidc(field string, o *v1beta1.OIDCUpstreamConfig, insecure boo
 	c.refuseWhere(len(o.Scopes) > 0 && !slices.Contains(o.Scopes, "openid"), field+".scopes", "lacks openid, without which there is no ID token. Add it.")
 	c.params(field, o.AdditionalAuthorizationParams, o.AdditionalTokenParams)
 	if o.SubjectClaim != "" && !subjectClaim.MatchString(o.SubjectClaim) {
-		c.refuse(field+".subjectClaim", "is %s, which is no claim at the top level of a token. Use letters, digits and underscores.",
+		c.refuse(field+".subjectClaim", "is %s, which is not a claim at the top level of a token. Use letters, digits and underscores.",
 			quote(o.SubjectClaim))
 	}
 	c.bundleRef(field+".caBundleRef", o.CABundleRef)
@@ -132,14 +132,14 @@ func (c *checker) dcr(field string, d *v1beta1.DCRUpstreamConfig) {
 	}
 	c.refuseWhere(len(d.SoftwareStatement) > maxSoftwareStatement, field+".softwareStatement", "is longer than %d bytes. Shorten it.", maxSoftwareStatement)
 	if d.RotationKey != "" && !rotationKey.MatchString(d.RotationKey) {
-		c.refuse(field+".rotationKey", "must be at most 64 letters, digits, dots, underscores and hyphens. Correct it.")
+		c.refuse(field+".rotationKey", "must be at most 64 letters, digits, dots, underscores and hyphens.")
 	}
 	if !slices.Contains([]string{"", "tokenEndpoint", "authorizationEndpoint", "none"}, d.RegistrationProbe) {
 		c.refuse(field+".registrationProbe", "is %s. Choose tokenEndpoint, authorizationEndpoint or none.", quote(d.RegistrationProbe))
 	}
 	if text := d.RegistrationProbeInterval; text != "" {
 		if interval, err := time.ParseDuration(text); err != nil || interval < time.Minute {
-			c.refuse(field+".registrationProbeInterval", "is no duration of at least 1m. Correct it.")
+			c.refuse(field+".registrationProbeInterval", "must be a duration of at least 1m, such as 5m.")
 		}
 	}
 	c.secretKey(field+".initialAccessTokenRef", d.InitialAccessTokenRef)
@@ -169,7 +169,7 @@ func (c *checker) userInfo(field string, u *v1beta1.UserInfoConfig) {
 	endpoint, ok := httpURL(u.EndpointURL)
 	switch {
 	case !ok:
-		c.refuse(field+".endpointUrl", "is no http or https URL with a host. Correct it.")
+		c.refuse(field+".endpointUrl", "must be an http or https URL with a host.")
 	case endpoint.Scheme == "http" && !loopback(endpoint.Hostname()):
 		c.refuse(field+".endpointUrl", "is plain http on a host that is not loopback. Use https.")
 	}
@@ -189,7 +189,7 @@ func (c *checker) params(field string, authorization, token map[string]string) {
 			c.refuse(field+".additionalTokenParams", "sets %s, which the proxyrunner sets itself. Remove it.", name)
 		case name == "resource":
 			if u, err := url.Parse(token[name]); err != nil || !u.IsAbs() || strings.Contains(token[name], "#") {
-				c.refuse(fmt.Sprintf("%s.additionalTokenParams[%s]", field, name), "is no absolute URI without a fragment. Correct it.")
+				c.refuse(fmt.Sprintf("%s.additionalTokenParams[%s]", field, name), "must be an absolute URI without a fragment.")
 			}
 		}
 	}

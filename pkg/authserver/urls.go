@@ -38,7 +38,7 @@ func loopback(host string) bool {
 }
 
 // notURL is said of a text that is to be a URL.
-const notURL = "is no http or https URL with a host. Correct it."
+const notURL = "must be an http or https URL with a host."
 
 // issuer checks an issuer identifier of the authorization server itself.
 func (c *checker) issuer(field, text string, insecure bool) {

@@ -112,7 +112,7 @@ func (c *checker) secretKey(field string, ref *v1beta1.SecretKeyRef) {
 	if ref.Name == "" || ref.Key == "" {
 		c.refuse(field, "does not name a Secret and a key in it. Set name and key.")
 	} else if len(validation.IsConfigMapKey(ref.Key)) > 0 {
-		c.refuse(field+".key", "is no key that a Secret can have. Correct it.")
+		c.refuse(field+".key", "is not a key that a Secret can have. Use letters, digits, hyphens, underscores and dots.")
 	}
 }
 
@@ -130,7 +130,7 @@ func (c *checker) duration(field, text string) time.Duration {
 		return 0
 	}
 	d, err := time.ParseDuration(text)
-	c.refuseWhere(err != nil, field, "is no duration. Write it as in 1h30m.")
+	c.refuseWhere(err != nil, field, "must be a duration, such as 1h30m.")
 	return d
 }
 

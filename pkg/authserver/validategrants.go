@@ -113,7 +113,7 @@ func (c *checker) trustedIssuerURLs(field string, t *v1beta1.TrustedIssuerConfig
 	u, ok := httpURL(t.IssuerURL)
 	switch {
 	case !ok:
-		c.refuse(field+".issuerUrl", "is no http or https URL with a host. Correct it.")
+		c.refuse(field+".issuerUrl", "must be an http or https URL with a host.")
 	case u.User != nil:
 		c.refuse(field+".issuerUrl", "holds credentials. Remove them.")
 	case u.RawQuery != "" || u.Fragment != "":
@@ -128,7 +128,7 @@ func (c *checker) trustedIssuerURLs(field string, t *v1beta1.TrustedIssuerConfig
 	u, ok = httpURL(t.JWKSURL)
 	switch {
 	case !ok:
-		c.refuse(field+".jwksUrl", "is no http or https URL with a host. Correct it.")
+		c.refuse(field+".jwksUrl", "must be an http or https URL with a host.")
 	case u.User != nil:
 		c.refuse(field+".jwksUrl", "holds credentials. Remove them.")
 	case u.Fragment != "":
@@ -183,7 +183,7 @@ func (c *checker) eachPolicy(family string, refs []string, byName map[string]int
 		if first, taken := seen[ref]; taken {
 			c.refuse(field+".issuerRef", "is that of issuerPolicies[%d], too. Remove one of them.", first)
 		} else if !known {
-			c.refuse(field+".issuerRef", "is %s, which is the name of no trusted issuer. Correct it, or name the issuer so.", quote(ref))
+			c.refuse(field+".issuerRef", "is %s, but no trusted issuer has that name. Correct it, or rename the issuer.", quote(ref))
 		} else {
 			set(i, position, field)
 		}
@@ -246,13 +246,13 @@ func (c *checker) policies(t *issuer) {
 
 func (c *checker) assertions(field string, j *v1beta1.JWTBearerGrantConfig) {
 	if age, err := time.ParseDuration(j.MaxAssertionAge); err != nil || age <= 0 {
-		c.refuse(field+".maxAssertionAge", "is no positive duration. Write it as in 5m.")
+		c.refuse(field+".maxAssertionAge", "must be a positive duration, such as 5m.")
 	}
 	c.refuseWhere(len(j.SubjectBindings) == 0, field+".subjectBindings", "is empty. Bind at least one subject.")
 	seen := map[string]int{}
 	for i := range j.SubjectBindings {
 		b, field := &j.SubjectBindings[i], fmt.Sprintf("%s.subjectBindings[%d]", field, i)
-		c.refuseWhere(b.Subject == "" || b.Subject == anyClient, field+".subject", "must name one subject. Correct it.")
+		c.refuseWhere(b.Subject == "" || b.Subject == anyClient, field+".subject", "must name one subject.")
 		if first, taken := seen[b.Subject]; taken {
 			c.refuse(field+".subject", "is that of subjectBindings[%d], too. Merge them.", first)
 		}

@@ -117,12 +117,12 @@ func TestExternalAuthIsValidated(t *testing.T) {
 		"missing":         {v1beta1.MCPExternalAuthConfigSpec{Type: "tokenExchange"}, "spec.tokenExchange is missing"},
 		"other member":    {v1beta1.MCPExternalAuthConfigSpec{Type: "unauthenticated", TokenExchange: exchange}, "spec.tokenExchange must not be set"},
 		"unauthenticated": {v1beta1.MCPExternalAuthConfigSpec{Type: "unauthenticated"}, ""},
-		"unknown":         {v1beta1.MCPExternalAuthConfigSpec{Type: "magic"}, "none that ToolHive has"},
+		"unknown":         {v1beta1.MCPExternalAuthConfigSpec{Type: "magic"}, "not a type that ToolHive has"},
 		"no address":      {v1beta1.MCPExternalAuthConfigSpec{Type: "tokenExchange", TokenExchange: &v1beta1.TokenExchangeConfig{Audience: "a"}}, "tokenUrl is missing"},
 		"no audience":     {v1beta1.MCPExternalAuthConfigSpec{Type: "tokenExchange", TokenExchange: &v1beta1.TokenExchangeConfig{TokenURL: "https://sts"}}, "audience is missing"},
 		"token type": {v1beta1.MCPExternalAuthConfigSpec{Type: "tokenExchange", TokenExchange: &v1beta1.TokenExchangeConfig{
 			TokenURL: "https://sts", Audience: "a", SubjectTokenType: "saml",
-		}}, "no type of tokens"},
+		}}, "not a type of token"},
 		"header":      {v1beta1.MCPExternalAuthConfigSpec{Type: "headerInjection", HeaderInjection: &v1beta1.HeaderInjectionConfig{}}, "headerName is missing"},
 		"role":        {v1beta1.MCPExternalAuthConfigSpec{Type: "awsSts", AWSSts: &v1beta1.AWSStsConfig{Region: "eu"}}, "neither fallbackRoleArn nor roleMappings"},
 		"auth server": {v1beta1.MCPExternalAuthConfigSpec{Type: "embeddedAuthServer", EmbeddedAuthServer: &v1beta1.EmbeddedAuthServerConfig{}}, "issuer"},
@@ -191,7 +191,7 @@ func TestWebhooksAreValidated(t *testing.T) {
 		}), "does not speak"},
 		"policy":  {hook(func(w *v1beta1.WebhookSpec) { w.FailurePolicy = "Ignore" }), "failurePolicy"},
 		"timeout": {hook(func(w *v1beta1.WebhookSpec) { w.Timeout = "31s" }), "mutating[0].timeout is 31s"},
-		"days":    {hook(func(w *v1beta1.WebhookSpec) { w.Timeout = "2d" }), "no duration"},
+		"days":    {hook(func(w *v1beta1.WebhookSpec) { w.Timeout = "2d" }), "not a duration"},
 		"no key":  {hook(func(w *v1beta1.WebhookSpec) { w.TLSConfig = &v1beta1.WebhookTLSConfig{ClientCertSecretRef: ref} }), "only one of"},
 		"pair": {hook(func(w *v1beta1.WebhookSpec) {
 			w.TLSConfig = &v1beta1.WebhookTLSConfig{ClientCertSecretRef: ref, ClientKeySecretRef: ref}

@@ -61,7 +61,7 @@ func SubjectTokenType(name string) (urn string, err error) {
 	case tokenTypePrefix + "access_token", tokenTypePrefix + "id_token", tokenTypePrefix + "jwt":
 		return name, nil
 	}
-	return "", fmt.Errorf("%q is no type of tokens; it must be access_token, id_token or jwt", name)
+	return "", fmt.Errorf("%q is not a type of token; give access_token, id_token or jwt", name)
 }
 
 // ValidateExternalAuth returns why an MCPExternalAuthConfig cannot be used; nil when it can. Whether an MCPServer has a use for its
@@ -97,7 +97,7 @@ func ValidateExternalAuth(spec *v1beta1.MCPExternalAuthConfigSpec) error {
 		}
 	}
 	if !known {
-		return fmt.Errorf("spec.type %q is none that ToolHive has", spec.Type)
+		return fmt.Errorf("spec.type %q is not a type that ToolHive has", spec.Type)
 	}
 	switch spec.Type {
 	case v1beta1.ExternalAuthTypeTokenExchange:

@@ -120,7 +120,7 @@ func WebhookTimeout(webhook *v1beta1.WebhookSpec) (time.Duration, error) {
 	}
 	timeout, err := time.ParseDuration(webhook.Timeout)
 	if err != nil {
-		return 0, fmt.Errorf("timeout %q is no duration such as 5s", webhook.Timeout)
+		return 0, fmt.Errorf("timeout %q is not a duration, such as 5s", webhook.Timeout)
 	}
 	if timeout != 0 && (timeout < minWebhookTimeout || timeout > maxWebhookTimeout) {
 		return 0, fmt.Errorf("timeout is %s; it must be between %s and %s", timeout, minWebhookTimeout, maxWebhookTimeout)

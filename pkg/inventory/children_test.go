@@ -128,7 +128,7 @@ func TestTheRowsOfTheTableFitTogether(t *testing.T) {
 	}
 	for _, writer := range registry.Writers() {
 		if inventory.Of(writer.Kind) == nil && writer.Kind != managers.MCPServer && managers.ConfigOf(writer.Kind) == nil {
-			t.Errorf("%s writes %s, which no child is of", writer.Name, writer.Kind)
+			t.Errorf("%s writes %s, although no child is of that kind", writer.Name, writer.Kind)
 		}
 	}
 }

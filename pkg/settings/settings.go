@@ -130,7 +130,7 @@ func (r *Rendering) Validate() error {
 	switch r.OpenShift {
 	case platformAuto, platformOpenShift, platformKubernetes:
 	default:
-		errs = append(errs, fmt.Errorf("--openshift: %q is none of auto, true, false", r.OpenShift))
+		errs = append(errs, fmt.Errorf("--openshift is %q; give auto, true or false", r.OpenShift))
 	}
 	if _, err := r.proxyHost(); err != nil {
 		errs = append(errs, fmt.Errorf("--proxy-host: %w; give an IP address, or localhost", err))

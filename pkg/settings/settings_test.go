@@ -120,7 +120,7 @@ func TestSettingsThatCannotWorkAreRefused(t *testing.T) {
 	}{
 		"defaults":               {},
 		"a Redis":                {args: []string{"--default-redis-address=redis:6379", "--openshift=true"}},
-		"a bad platform":         {[]string{"--openshift=maybe"}, []string{"--openshift", `"maybe"`, "auto, true, false"}},
+		"a bad platform":         {[]string{"--openshift=maybe"}, []string{"--openshift", `"maybe"`, "auto, true or false"}},
 		"a Redis without a port": {[]string{"--default-redis-address=redis"}, []string{"--default-redis-address", "host:port"}},
 		"a Redis with TLS":       {args: []string{"--default-redis-address=redis:6379", "--default-redis-tls"}},
 		"a Redis with TLS and its authorities": {args: []string{

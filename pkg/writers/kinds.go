@@ -148,7 +148,7 @@ func child[C typedClient[L, A], L metav1.Object, A apply.Configuration[A]](
 ) {
 	row := inventory.Of(kind)
 	if row == nil {
-		c.errs = append(c.errs, fmt.Errorf("there is a client for %s, which no child is of", kind))
+		c.errs = append(c.errs, fmt.Errorf("there is a client for %s, although no child is of that kind", kind))
 		return
 	}
 	object := target(c, kind.WithVersion(row.Version), "", client)

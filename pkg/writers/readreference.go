@@ -24,5 +24,5 @@ func (c *Clients) ReadReference(ctx context.Context, namespace, reference string
 			return apply.Read(ctx, ref, func(ctx context.Context) (metav1.Object, error) { return objects.Get(ctx, namespace, name) })
 		}
 	}
-	return nil, fmt.Errorf("%s is of no kind that MCPServers refer to", reference)
+	return nil, fmt.Errorf("%s is not of a kind that MCPServers refer to", reference)
 }
