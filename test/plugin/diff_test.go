@@ -192,9 +192,9 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%s: %d writers for the handback alone, want %d: %s", path, n, want, got)
 		}
 	}
-	// Not below .spec.replicas, whatever its name begins with.
-	if got := must(t, ns, cmd.ExitDone, "explain", "deployment:.spec.replicasX"); strings.Contains(got.out, "freehold-proxy-replicas") {
-		t.Errorf("it says %s", got.out)
+	// A field that does not exist is a mistake, whatever its name begins with.
+	if got := must(t, ns, cmd.ExitFailed, "explain", "deployment:.spec.replicasX"); !strings.Contains(got.errOut, "Deployment has no field .spec.replicasX") {
+		t.Errorf("it says %s", got.errOut)
 	}
 	must(t, ns, cmd.ExitFound, "explain", "deployment:.status")
 	must(t, ns, cmd.ExitFailed, "explain", "pods")

@@ -50,6 +50,20 @@ func TestOwners(t *testing.T) {
 	}
 }
 
+func TestOwnersOfAllNamespaces(t *testing.T) {
+	s, elsewhere := newScene(t), env.Namespace(t)
+	var answer printers.Ownership
+	if err := json.Unmarshal([]byte(must(t, elsewhere, cmd.ExitDone, "owners", "deployments", "-A", "-o", "json").out), &answer); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(answer.Objects, func(o printers.ObjectOwnership) bool { return o.Namespace == s.Name && o.Name == web }) {
+		t.Errorf("it does not show the Deployment of %s", s.Name)
+	}
+	if got := must(t, elsewhere, cmd.ExitFailed, "owners", "deployment/web", "-A"); !strings.Contains(got.errOut, "by name across all namespaces") {
+		t.Errorf("with a name it says %s", got.errOut)
+	}
+}
+
 // Colour is for terminals, unless the user says otherwise.
 func TestColourIsForTerminals(t *testing.T) {
 	ns := env.Namespace(t)
@@ -191,7 +205,7 @@ func TestOwnersErrors(t *testing.T) {
 		"no argument":    {[]string{"owners"}, "name an object"},
 		"no such object": {[]string{"owners", "deployment/none"}, `deployments.apps "none" not found`},
 		"no such kind":   {[]string{"owners", "nonsense/none"}, "the server doesn't have a resource type \"nonsense\""},
-		"no such format": {[]string{"owners", "deployment/none", "-o", "xml"}, `there is no output format "xml"`},
+		"no such format": {[]string{"owners", "deployment/none", "-o", "xml"}, `unknown output format "xml"`},
 		"no such colour": {[]string{"owners", "deployment/none", "--color=red"}, `--color is "red"`},
 		"no such flag":   {[]string{"owners", "--nonsense"}, "unknown flag: --nonsense"},
 		"no such verb":   {[]string{"nonsense"}, `unknown command "nonsense"`},

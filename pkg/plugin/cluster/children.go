@@ -144,7 +144,12 @@ func (c *Client) Children(server metav1.Object) (*Children, error) {
 				continue
 			}
 			children.Foreign = append(children.Foreign, refs[i])
-			children.Why[refs[i]] = verdict.Explain(refs[i], verdict.Other != "" && c.serves(server.GetNamespace(), verdict.Other), c.Kubectl)
+			serves := verdict.Other != ""
+			if serves { // as far as the user may know
+				_, err := c.Get(ServerRef(server.GetNamespace(), verdict.Other))
+				serves = !apply.IsAbsent(err)
+			}
+			children.Why[refs[i]] = verdict.Explain(refs[i], serves, c.Kubectl)
 		}
 	}
 	return children, nil
@@ -170,12 +175,6 @@ func (c *Client) owner(server metav1.Object, backend *unstructured.Unstructured)
 		owner.Backend = backend
 	}
 	return owner
-}
-
-// serves reports whether there is an MCPServer, as far as the user may know.
-func (c *Client) serves(namespace, name string) bool {
-	_, err := c.Get(ServerRef(namespace, name))
-	return !apply.IsAbsent(err)
 }
 
 // Look reads everything that the operator would render an MCPServer from, and its children.

@@ -63,11 +63,16 @@ var versions = func() map[schema.GroupKind]schema.GroupVersionResource {
 	return found
 }()
 
+// VersionOf returns one of Freehold's kinds in the version in which Freehold writes it.
+func VersionOf(kind schema.GroupKind) schema.GroupVersionKind {
+	return kind.WithVersion(versions[kind].Version)
+}
+
 // Named returns the objects that the arguments name, as they do for kubectl get: KIND/NAME, KIND NAME..., or KIND for
 // all, or those with the labels of a selector.
-func (c *Client) Named(selector string, args ...string) ([]*unstructured.Unstructured, error) {
+func (c *Client) Named(selector string, all bool, args ...string) ([]*unstructured.Unstructured, error) {
 	find := func(page int64) ([]*resource.Info, error) {
-		return c.builder(args...).LabelSelectorParam(selector).RequestChunksOf(page).Latest().Flatten().Do().Infos()
+		return c.builder(args...).AllNamespaces(all).LabelSelectorParam(selector).RequestChunksOf(page).Latest().Flatten().Do().Infos()
 	}
 	infos, err := find(page)
 	if apierrors.IsResourceExpired(err) {
@@ -189,7 +194,7 @@ func (c *Client) helper(kind schema.GroupKind, changes ...func(*rest.Config)) (*
 // resource sends requests about a kind of objects.
 func (c *Client) resource(version schema.GroupVersionResource, scope meta.RESTScope, changes ...func(*rest.Config)) (*resource.Helper, error) {
 	if version.Empty() {
-		return nil, errors.New("this kind of object is none of Freehold's")
+		return nil, errors.New("Freehold does not write objects of this kind")
 	}
 	config, err := c.getter.ToRESTConfig()
 	if err != nil {
@@ -247,16 +252,14 @@ func list[T any](c *Client, version schema.GroupVersionResource, namespace strin
 
 // names returns the names of objects; an empty namespace is for all.
 func (c *Client) names(version schema.GroupVersionResource, namespace string) (names []string, err error) {
-	found, err := c.listed(version, namespace, metav1.ListOptions{}, onlyMetadata)
+	found, err := c.listed(version, namespace, metav1.ListOptions{}, func(config *rest.Config) {
+		// An API server that does not know how to leave the rest of the objects out answers with them.
+		config.AcceptContentTypes = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
+	})
 	for i := range found {
 		names = append(names, found[i].GetName())
 	}
 	return names, err
-}
-
-// onlyMetadata makes requests for the metadata of objects, without the rest. An API server that does not know that answers with the objects.
-func onlyMetadata(config *rest.Config) {
-	config.AcceptContentTypes = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 }
 
 // page is how many objects are read at a time.

@@ -219,7 +219,7 @@ func (s *Scope) addFlags(flags *pflag.FlagSet) {
 // validate refuses what names no namespace, and a selector that cannot be parsed.
 func (s *Scope) validate() error {
 	if !areNamespaces(s.Namespaces) {
-		return fmt.Errorf("the operator's arguments: --%s: %q are no namespaces", namespacesFlag, s.Namespaces)
+		return fmt.Errorf("the operator's arguments: --%s: %q are not names of namespaces", namespacesFlag, s.Namespaces)
 	}
 	if _, err := labels.Parse(s.Selector); err != nil {
 		return fmt.Errorf("the operator's arguments: --%s: %w", selectorFlag, err)
@@ -321,7 +321,7 @@ func (i invocation) parse(more []string, add func(*pflag.FlagSet)) (*pflag.FlagS
 	flags = newFlags(add)
 	err := flags.Parse(more)
 	if err == nil && flags.NArg() > 0 {
-		err = fmt.Errorf("%q is no flag", flags.Arg(0))
+		err = fmt.Errorf("%q is not a flag", flags.Arg(0))
 	}
 	if err != nil {
 		return flags, fmt.Errorf("--operator-arg: %w; it takes flags of the operator that count for what it writes, each with its dashes and its "+

@@ -111,7 +111,7 @@ func TestAListIsReadInPages(t *testing.T) {
 			return names, err
 		},
 		"a kind": func(c *Client) (names []string, err error) {
-			objects, err := c.Named("", "mcpserver")
+			objects, err := c.Named("", false, "mcpserver")
 			for _, object := range objects {
 				names = append(names, object.GetName())
 			}

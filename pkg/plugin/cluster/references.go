@@ -68,7 +68,7 @@ func (c *Client) config(kind, namespace, name string) (any, *render.Unavailable,
 
 // Config returns the object that the user names as KIND/NAME, of a kind that MCPServers refer to.
 func (c *Client) Config(argument string) (*unstructured.Unstructured, error) {
-	found, err := c.Named("", argument)
+	found, err := c.Named("", false, argument)
 	if err != nil {
 		return nil, err
 	}

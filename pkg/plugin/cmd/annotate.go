@@ -55,7 +55,7 @@ func (s *annotator) addFlags(cmd *cobra.Command) {
 // begin checks the flags, connects, and reads the MCPServer.
 func (s *annotator) begin(argument string) (*v1beta1.MCPServer, error) {
 	if !slices.Contains([]string{dryRunNone, dryRunClient, dryRunServer}, s.dryRun) {
-		return nil, fmt.Errorf("--dry-run is %q; it is none, client or server", s.dryRun)
+		return nil, fmt.Errorf("--dry-run is %q; give none, client or server", s.dryRun)
 	}
 	if err := s.connect(); err != nil {
 		return nil, err

@@ -54,11 +54,6 @@ func (p *plugin) namesOfKind(toComplete string) []string {
 	return p.names(resource, kind+"/", toComplete)
 }
 
-// completeNamespaces completes the name of a namespace.
-func (p *plugin) completeNamespaces(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
-	return p.names("namespaces", "", toComplete), nothing
-}
-
 // completeServers completes the one argument of a verb for MCPServers.
 func (p *plugin) completeServers(cmd *cobra.Command, args []string, toComplete string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {

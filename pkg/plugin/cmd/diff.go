@@ -23,20 +23,20 @@ import (
 )
 
 type diffOptions struct {
-	planner
-	tryAs string
-	found bool
+	viewer
+	tryAs  string
+	answer printers.Differences
 }
 
 func (p *plugin) diff() *cobra.Command {
-	o := &diffOptions{planner: planner{plugin: p}}
+	o := &diffOptions{viewer: viewer{planner: planner{plugin: p}}, answer: printers.Differences{Differences: []printers.Difference{}}}
 	cmd := &cobra.Command{
-		Use:   "diff mcpserver/NAME",
+		Use:   "diff (mcpserver/NAME | -A)",
 		Short: "Show what the operator would write now",
 		Long: `Show what the operator would write for an MCPServer now, as a unified diff for each object and
 writer. The plugin renders what the operator wants from the MCPServer and the arguments of the
 operator's Deployment, and asks the API server for the result by a dry run: as the operator's field
-manager, and without force. Nothing is written.
+manager, and without force. Nothing is written. With -A it looks at all MCPServers of the cluster.
 
 It also shows what an admission policy or webhook changes. While the operator runs, and nothing is
 in conflict or changed by admission, there is no difference. The exit code is 1 when there is one,
@@ -54,26 +54,63 @@ kubectl freehold diff mcpserver/web
 
 # What would another proxyrunner change?
 kubectl freehold diff mcpserver/web \
-  --operator-arg=--runner-image=ghcr.io/stacklok/toolhive/proxyrunner:v0.44.0`),
+  --operator-arg=--runner-image=ghcr.io/stacklok/toolhive/proxyrunner:v0.44.0
+
+# Which objects would the operator write?
+kubectl freehold diff -A -o json | jq -r '.differences[] | "\(.namespace) \(.object)"'`),
 		Args:              cobra.MatchAll(needsServer, cobra.MaximumNArgs(1)),
 		ValidArgsFunction: p.completeServers,
-		RunE:              func(_ *cobra.Command, args []string) error { return o.run(args[0]) },
+		RunE:              func(_ *cobra.Command, args []string) error { return o.run(args) },
 	}
 	o.addFlags(cmd)
+	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "Look at the MCPServers of all namespaces.")
+	o.outputFlag(cmd, "Default: a unified diff for each object and writer, as with wide.")
 	cmd.Flags().StringVar(&o.tryAs, "try-as", "",
 		"User in whose name the dry runs are made, such as the operator's, "+cluster.DefaultUser+". Everything else is done in yours.")
 	return cmd
 }
 
-func (o *diffOptions) run(argument string) error {
-	if err := o.connect(); err != nil {
+func (o *diffOptions) run(names []string) error {
+	if err := o.prepare(names); err != nil {
 		return err
 	}
 	o.client.TryAs = o.tryAs
-	server, err := o.client.Server(argument)
+	servers, err := o.named(names, o.all)
 	if err != nil {
 		return err
 	}
+	for _, server := range servers {
+		switch err := o.differences(server); {
+		case err != nil && o.all:
+			o.warn("mcpserver/%s in namespace %s: %v", server.Name, server.Namespace, err)
+			o.miss("mcpserver/%s in namespace %s: %v", server.Name, server.Namespace, err)
+		case err != nil:
+			return err
+		}
+	}
+	o.answer.NotChecked = o.notChecked
+	return o.viewer.answer(o.answer, o.answer.Any(), len(o.notChecked) > 0)
+}
+
+// note tells the user of a difference that is not one of a dry run.
+func (o *diffOptions) note(format string, args ...any) {
+	o.warn(format, args...)
+	o.answer.Notes = append(o.answer.Notes, fmt.Sprintf(format, args...))
+}
+
+// differ adds how an object would change, if it would.
+func (o *diffOptions) differ(server *v1beta1.MCPServer, object apply.ObjectRef, before, after *unstructured.Unstructured, writer string) error {
+	text, err := printers.Unified(object.String(), before, after, writer)
+	if text != "" {
+		o.answer.Differences = append(o.answer.Differences, printers.Difference{
+			Namespace: server.Namespace, Server: server.Name, Object: object.String(), Writer: writer, Diff: text,
+		})
+	}
+	return err
+}
+
+// differences looks at what would be written for one MCPServer.
+func (o *diffOptions) differences(server *v1beta1.MCPServer) error {
 	if server.DeletionTimestamp != nil {
 		return fmt.Errorf("MCPServer %s is being deleted", server.Name)
 	}
@@ -84,15 +121,16 @@ func (o *diffOptions) run(argument string) error {
 	if err != nil {
 		return err
 	}
-	o.found = len(plan.Held) > 0 && !plan.Unread
+	if len(plan.Held) > 0 && !plan.Unread {
+		o.answer.Notes = append(o.answer.Notes, heldProxy(server, false))
+	}
 	for i := range plan.Intents {
 		intent := &plan.Intents[i]
 		if intent.Live == nil && children.Hides(intent.Object) {
 			continue
 		}
 		if intent.Live == nil && slices.Contains(children.Foreign, intent.Object) {
-			o.found = true
-			o.warn("%s is refused: %s", intent.Object, children.Why[intent.Object])
+			o.note("%s is refused: %s", intent.Object, children.Why[intent.Object])
 			continue
 		}
 		if err := o.show(server, intent); err != nil {
@@ -100,24 +138,19 @@ func (o *diffOptions) run(argument string) error {
 		}
 	}
 	for _, unwanted := range plan.Unwanted {
-		o.found = true
-		if _, err := printers.Diff(o.Out, o.palette, unwanted.String(), children.Child(unwanted), nil, "deletion"); err != nil {
+		if err := o.differ(server, unwanted, children.Child(unwanted), nil, "deletion"); err != nil {
 			return err
 		}
 	}
-	if o.found {
-		return errFound
-	}
-	return o.foundNothing("differences")
+	return nil
 }
 
 // show shows what one intent would change.
 func (o *diffOptions) show(server *v1beta1.MCPServer, intent *desired.Intent) error {
 	for _, change := range intent.Claims {
-		o.found = true
-		if change.Cause == apply.CauseYielded {
-			for _, field := range change.Fields {
-				o.say("%s gives up %s of %s; its value stays", intent.Writer, field.Path, intent.Object)
+		for _, field := range change.Fields {
+			if change.Cause == apply.CauseYielded {
+				o.note("%s gives up %s of %s; its value stays", intent.Writer, field.Path, intent.Object)
 			}
 		}
 	}
@@ -125,13 +158,11 @@ func (o *diffOptions) show(server *v1beta1.MCPServer, intent *desired.Intent) er
 	case intent.Same():
 		return nil
 	case len(intent.Contested) > 0:
-		o.found = true
-		o.warn("%s does not write %s while %s of it is contested; see %s", intent.Writer, intent.Object, intent.Contested[0].Path,
+		o.note("%s does not write %s while %s of it is contested; see %s", intent.Writer, intent.Object, intent.Contested[0].Path,
 			o.commandFor("conflicts", server))
 		return nil
 	case apply.ClassOf(intent.Err) != "":
-		o.found = true
-		o.warn("%v", intent.Err)
+		o.note("%v", intent.Err)
 		return nil
 	case intent.Waits != "":
 		o.warn("%s: %s", intent.Object, intent.Waits)
@@ -140,9 +171,7 @@ func (o *diffOptions) show(server *v1beta1.MCPServer, intent *desired.Intent) er
 	if err != nil {
 		return err
 	}
-	differs, err := printers.Diff(o.Out, o.palette, intent.Object.String(), intent.Live, after, intent.Writer)
-	o.found = o.found || differs
-	return err
+	return o.differ(server, intent.Object, intent.Live, after, intent.Writer)
 }
 
 // after returns the object as it would be afterwards: the API server's answer, unless the writer gets fields first, for which
@@ -155,12 +184,12 @@ func (o *diffOptions) after(intent *desired.Intent) (*unstructured.Unstructured,
 		}
 	}
 	if unset := intent.Moved(apply.CauseUnset); len(unset) > 0 {
-		o.warn("%s loses %s, which no field manager owns; %s claims that first, which a dry run cannot do, so the API server is not asked",
+		o.note("%s loses %s, which no field manager owns; %s claims that first, which a dry run cannot do, so the API server is not asked",
 			intent.Object, strings.Join(unset, ", "), intent.Writer)
 		return intent.After, nil
 	}
 	if len(claimed) > 0 {
-		o.warn("%s claims %d fields of %s first, such as %s, which a dry run cannot do, so the API server is not asked",
+		o.note("%s claims %d fields of %s first, such as %s, which a dry run cannot do, so the API server is not asked",
 			intent.Writer, len(claimed), intent.Object, claimed[0])
 		return intent.After, nil
 	}
@@ -181,8 +210,7 @@ func (o *diffOptions) after(intent *desired.Intent) (*unstructured.Unstructured,
 		return nil, err
 	}
 	for _, field := range altered {
-		o.found = true
-		o.warn("%s: in the dry run as %s, %s: a mutating admission policy or webhook changes it", intent.Object, intent.Writer, field)
+		o.note("%s: in the dry run as %s, %s: a mutating admission policy or webhook changes it", intent.Object, intent.Writer, field)
 	}
 	return after, nil
 }

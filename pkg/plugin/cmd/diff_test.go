@@ -109,3 +109,30 @@ func TestConflictsFoundInPartSayWhatIsMissing(t *testing.T) {
 	w.contest(otherImage)
 	expect(ExitFound, 1)
 }
+
+// With -A diff looks at each MCPServer of the cluster; programs read what it found.
+func TestADiffOfAllIsForProgramsToo(t *testing.T) {
+	w := newWorld(t, nil)
+	out, _ := w.must(ExitDone, "diff", "-A", known, "-o", "json")
+	if found := decode[printers.Differences](t, out); len(found.Differences) > 0 || found.Any() {
+		t.Errorf("without a difference it prints %s", out)
+	}
+	w.apply("helm", serverRef, content{"spec": content{"proxyPort": int64(8081)}})
+	out, _ = w.must(ExitFound, "diff", "-A", known, "-o", "json")
+	found := decode[printers.Differences](t, out)
+	if len(found.Differences) == 0 {
+		t.Fatalf("it prints %s", out)
+	}
+	for _, d := range found.Differences {
+		if d.Namespace != "shop" || d.Server != "web" || d.Writer == "" || !strings.HasPrefix(d.Diff, "--- "+d.Object) {
+			t.Errorf("it finds %+v", d)
+		}
+	}
+	shown, _ := w.must(ExitFound, "diff", "web", known)
+	if len(shown) == 0 || !strings.Contains(shown, found.Differences[0].Diff[:40]) {
+		t.Errorf("people read\n%s", shown)
+	}
+	if code, _, errOut := w.run("diff", "web", "-A", known); code != ExitFailed || !strings.Contains(errOut, "not both") {
+		t.Errorf("with a name and -A it ends with %d: %s", code, errOut)
+	}
+}

@@ -69,5 +69,5 @@ func (e Environment) palette(setting string) (printers.Palette, error) {
 		kind, _ := e.LookupEnv("TERM")
 		return printers.Palette{On: e.Terminal && no == "" && kind != "dumb"}, nil
 	}
-	return printers.Palette{}, fmt.Errorf("--color is %q; it is auto, always or never", setting)
+	return printers.Palette{}, fmt.Errorf("--color is %q; give auto, always or never", setting)
 }

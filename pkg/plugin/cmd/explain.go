@@ -22,6 +22,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
+	"github.com/freehold-dev/freehold/pkg/writers"
 )
 
 type explainOptions struct{ viewer }
@@ -188,7 +189,10 @@ func explainedOf(args []string) (a explainedArgument, err error) {
 		return a, fmt.Errorf("Freehold writes nothing of kind %s; it writes %s", a.kind, kinds) //nolint:staticcheck // It begins with a name.
 	}
 	if name != "" && !ofServer(all[known].Kind) {
-		return a, fmt.Errorf("%s: an object that MCPServers refer to comes from none of them; give %s alone", args[0], a.kind)
+		return a, fmt.Errorf("%s: no MCPServer makes the objects that it refers to; give %s alone", args[0], a.kind)
+	}
+	if !writers.HasField(cluster.VersionOf(all[known].Kind), a.path) {
+		return a, fmt.Errorf("%s has no field %s; give a path such as .spec.template.spec.containers[name=\"mcp\"].image", all[known].Kind.Kind, a.path)
 	}
 	if name != "" {
 		a.object.Kind, a.object.Name = all[known].Kind, name
@@ -322,7 +326,7 @@ func (o *explainOptions) references(object apply.ObjectRef, path string) ([]expl
 		return nil, err
 	}
 	if children.Child(object) == nil {
-		return nil, fmt.Errorf("%s is none of the children of MCPServer %s", object, server.Name)
+		return nil, fmt.Errorf("%s is not a child of MCPServer %s", object, server.Name)
 	}
 	origins, held, err := desired.Origins(in, object)
 	if err != nil {
@@ -351,7 +355,7 @@ func (o *explainOptions) serverOf(object apply.ObjectRef) (*v1beta1.MCPServer, e
 		}
 		return server, err
 	}
-	return nil, fmt.Errorf("%s has the name of no child of an MCPServer that is there", object)
+	return nil, fmt.Errorf("%s is not a child of any MCPServer", object)
 }
 
 // fieldsAt returns the paths of a set that are at another one, above it or below it.

@@ -4,6 +4,8 @@
 package cmd
 
 import (
+	"time"
+
 	"github.com/spf13/cobra"
 
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
@@ -11,17 +13,22 @@ import (
 	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 )
 
-type healthOptions struct{ viewer }
+type healthOptions struct {
+	viewer
+	// pre is set before Freehold is installed; wait is how long doctor waits for errors to go.
+	pre  bool
+	wait time.Duration
+}
 
 func (p *plugin) status() *cobra.Command {
-	o := &healthOptions{viewer{planner: planner{plugin: p}}}
+	o := &healthOptions{viewer: viewer{planner: planner{plugin: p}}}
 	cmd := &cobra.Command{
 		Use:   "status [mcpserver/NAME | -A]",
 		Short: "Summarize an installation, or an MCPServer, on one screen",
 		Long: `Summarize an installation on one screen: the operator's version and its leader, how many MCPServers
 are Ready or why not, and the first few with conflicts, with stuck rollouts, with a spec or writes
-that are refused, that no operator has taken notice of, and with takeovers from ToolHive that are
-held up. It looks at the MCPServers of the namespace, and with -A at all.
+that are refused, with changes that no operator has noticed, and with takeovers from ToolHive that
+are held up. It looks at the MCPServers of the namespace, and with -A at all.
 
 With the name of an MCPServer it shows its children, their pods, its conditions and the last events.
 
@@ -47,7 +54,7 @@ kubectl freehold status -A -o json |
 }
 
 func (p *plugin) doctor() *cobra.Command {
-	o := &healthOptions{viewer{planner: planner{plugin: p}}}
+	o := &healthOptions{viewer: viewer{planner: planner{plugin: p}}}
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check an installation for faults",
@@ -57,12 +64,14 @@ policies, images without a version, names of children that other objects have ta
 that lead to the wrong pods. For each finding it says what to do.
 
 doctor makes all checks. If your rights do not suffice for one, it names the right that you need.
+With --pre it checks, before you install Freehold, what would be in its way.
 
 Nothing is written, but for SubjectAccessReviews, which are questions to the API server and are not
 stored. The exit code is 1 when there is an error, whatever could not be looked at; otherwise 2 when
 something could not be looked at. Warnings do not count.`,
 		Example: examples(`
-kubectl freehold doctor
+kubectl freehold doctor --pre
+kubectl freehold doctor --wait=2m
 kubectl freehold doctor --operator=platform/mcp-operator -o wide
 
 # What is wrong, as lines?
@@ -71,6 +80,8 @@ kubectl freehold doctor -o json |
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return o.runDoctor() },
 	}
+	cmd.Flags().BoolVar(&o.pre, "pre", false, "Leave out what is there only once Freehold is installed, and read which children's names are taken.")
+	cmd.Flags().DurationVar(&o.wait, "wait", 0, "How long to wait for errors to go, such as 2m after an installation.")
 	o.flags(cmd)
 	return cmd
 }
@@ -83,7 +94,7 @@ func (o *healthOptions) flags(cmd *cobra.Command) {
 }
 
 func (o *healthOptions) subject() health.Subject {
-	return health.Subject{Client: o.client, Operator: o.operator, Plugin: o.Version, Now: o.Clock.Now()}
+	return health.Subject{Client: o.client, Operator: o.operator, Plugin: o.Version, Now: o.Clock.Now(), Pre: o.pre}
 }
 
 func (o *healthOptions) runStatus(names []string) error {
@@ -117,6 +128,10 @@ func (o *healthOptions) runDoctor() error {
 		return err
 	}
 	found, err := health.Examine(o.subject())
+	for until := o.Clock.Now().Add(o.wait); err == nil && found.State == health.Error && o.Clock.Now().Before(until); {
+		o.Clock.Sleep(2 * time.Second)
+		found, err = health.Examine(o.subject())
+	}
 	if err != nil {
 		return err
 	}

@@ -111,3 +111,29 @@ func TestWhatIsWrongDecidesOnTheExitCodeOfHealth(t *testing.T) {
 		}
 	}
 }
+
+// bare is an API server on which nothing is installed. It counts its requests.
+type bare struct{ requests int }
+
+func (b *bare) RoundTrip(request *http.Request) (*http.Response, error) {
+	b.requests++
+	return &http.Response{
+		StatusCode: http.StatusNotFound, Request: request, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404,"message":"not found"}`)),
+	}, nil
+}
+
+// doctor --wait looks again until there is no error or its time is over, by its clock, which moves only while it waits.
+func TestDoctorWaitsNoLongerThanItIsTold(t *testing.T) {
+	once, waiting := &bare{}, &bare{}
+	if code, _, _ := runOn(t, once, "doctor"); code != ExitFound {
+		t.Fatalf("without an installation it ends with %d", code)
+	}
+	if code, _, _ := runOn(t, waiting, "doctor", "--wait=10s"); code != ExitFound || waiting.requests < 5*once.requests || waiting.requests > 7*once.requests {
+		t.Errorf("it ends with %d after %d requests, and one look has %d", code, waiting.requests, once.requests)
+	}
+	well := refusing{}
+	if code, _, _ := runOn(t, well, "doctor", "--wait=10s"); code != ExitFailed {
+		t.Errorf("it ends with %d where nothing is known to be wrong", code)
+	}
+}

@@ -29,6 +29,7 @@ type ownersOptions struct {
 	output   string
 	selector string
 	alone    bool
+	all      bool // for the objects of all namespaces
 	// showSecrets shows the values of Secrets.
 	showSecrets bool
 }
@@ -37,7 +38,7 @@ func (p *plugin) owners() *cobra.Command {
 	o := &ownersOptions{}
 	formats := []string{formatWide, formatTree, formatHTML, printers.YAML, printers.JSON}
 	cmd := &cobra.Command{
-		Use:   "owners (KIND/NAME... | KIND NAME... | KIND [-l SELECTOR])",
+		Use:   "owners (KIND/NAME... | KIND NAME... | KIND [-l SELECTOR] [-A])",
 		Short: "Show an object with the owner of each line in the margin",
 		Long: `Show an object as YAML, and beside each line its owner: the field manager, how it writes (Apply or
 Update, and through which subresource), and how long ago its claim last changed. A line with several
@@ -68,6 +69,7 @@ kubectl freehold owners deployment/web -o json |
 	cmd.Flags().StringVarP(&o.output, "output", "o", "", "Output format: "+strings.Join(formats, ", ")+
 		". Default: lines with a margin. wide adds times, sides and the atomic fields that lines are part of; html is one page that needs no network, to keep or to attach.")
 	cmd.Flags().StringVarP(&o.selector, "selector", "l", "", "Selector of labels, as for kubectl get.")
+	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "Show the objects of a kind in all namespaces.")
 	cmd.Flags().BoolVar(&o.alone, "alone", false, "Show an MCPServer without its children.")
 	cmd.Flags().BoolVar(&o.showSecrets, "show-secrets", false, "Show the values and the annotations of Secrets, which are hidden otherwise.")
 	complete(cmd, "output", cobra.FixedCompletions(formats, nothing))
@@ -86,7 +88,7 @@ func (p *plugin) runOwners(o *ownersOptions, args []string) error {
 	if err != nil {
 		return err
 	}
-	named, err := client.Named(o.selector, args...)
+	named, err := client.Named(o.selector, o.all, args...)
 	if err != nil {
 		return err
 	}
@@ -155,7 +157,7 @@ func (p *plugin) withChildren(client *cluster.Client, named []*unstructured.Unst
 			return nil, err
 		}
 		for _, stranger := range children.Foreign {
-			p.warn("%s bears the name of a child of %s and is not one: %s", stranger, object.GetName(), children.Why[stranger])
+			p.warn("%s has the name of a child of %s, but is not one: %s", stranger, object.GetName(), children.Why[stranger])
 		}
 		p.warnUnreadable(children)
 		all = append(all, children.Owned...)

@@ -14,7 +14,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/inventory"
 	"github.com/freehold-dev/freehold/pkg/plugin/cluster"
 	"github.com/freehold-dev/freehold/pkg/plugin/desired"
-	"github.com/freehold-dev/freehold/pkg/plugin/printers"
 )
 
 // planner computes the operator's intents for MCPServers. For that it needs to know how the operator is set up.
@@ -77,15 +76,6 @@ func (s *planner) planFor(server *v1beta1.MCPServer) (*desired.Plan, *cluster.Ch
 // miss records what could not be looked at.
 func (s *planner) miss(format string, args ...any) {
 	s.notChecked = append(s.notChecked, fmt.Sprintf(format, args...))
-}
-
-// foundNothing says so. It returns errNotChecked if not everything could be looked at.
-func (s *planner) foundNothing(what string) error {
-	err := printers.Nothing(s.Out, what, len(s.notChecked) == 0)
-	if err == nil && len(s.notChecked) > 0 {
-		err = errNotChecked
-	}
-	return err
 }
 
 // noteHeld reports references that keep the proxy from being written, so that a plan has nothing about it.

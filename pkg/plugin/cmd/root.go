@@ -99,7 +99,9 @@ faults.
 		"When to colour the output: auto (on a terminal, unless NO_COLOR is set), always or never.")
 	root.AddCommand(p.owners(), p.conflicts(), p.take(), p.yield(), p.release(), p.explain(), p.diff(), p.takeover(), p.handback(), p.crd(),
 		p.status(), p.doctor())
-	complete(root, "namespace", p.completeNamespaces)
+	complete(root, "namespace", func(_ *cobra.Command, _ []string, toComplete string) ([]string, cobra.ShellCompDirective) {
+		return p.names("namespaces", "", toComplete), nothing
+	})
 	complete(root, "color", cobra.FixedCompletions([]string{colourAuto, colourAlways, colourNever}, cobra.ShellCompDirectiveNoFileComp))
 	return p, root
 }
@@ -126,9 +128,9 @@ func (p *plugin) say(format string, args ...any) {
 	fmt.Fprintln(p.Out, printable.Text(fmt.Sprintf(format, args...)))
 }
 
-// needsServer refuses a call of a verb without an MCPServer, and says what to give.
+// needsServer refuses a call of a verb without an MCPServer, or -A where there is that, and says what to give.
 func needsServer(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
+	if len(args) == 0 && !cmd.Flags().Changed("all-namespaces") {
 		return fmt.Errorf("name the MCPServer: %s", cmd.UseLine())
 	}
 	return nil
@@ -140,5 +142,5 @@ func examples(text string) string {
 }
 
 func unknownFormat(format string) error {
-	return fmt.Errorf("there is no output format %q; see --help", format)
+	return fmt.Errorf("unknown output format %q; see --help", format)
 }

@@ -104,7 +104,9 @@ func (s *annotator) pick(
 	server *v1beta1.MCPServer, all []desired.Contested, intruders []desired.Intruder, arguments []string,
 ) (chosen []desired.Contested, entries []request.Selector, err error) {
 	if chosen, entries, err = choose(all, intruders, arguments, s.commandFor("conflicts", server)); err == nil && len(entries) == 0 {
-		err = s.foundNothing("conflicts")
+		if err = printers.Nothing(s.Out, "conflicts", len(s.notChecked) == 0); err == nil && len(s.notChecked) > 0 {
+			err = errNotChecked
+		}
 	}
 	return chosen, entries, err
 }
@@ -163,7 +165,7 @@ func (s *annotator) take(ctx context.Context, argument string, fields []string) 
 	}
 	for _, s := range waiting {
 		if !slices.Contains(entries, s) {
-			c.effects = append(c.effects, fmt.Sprintf("%s was asked for before, and the operator has not carried that out yet: it stays asked for", s))
+			c.effects = append(c.effects, fmt.Sprintf("%s was asked for before, and the operator has not carried that out yet: the request stands", s))
 		}
 	}
 	c.answered = answered(v1beta1.AnnotationTake, v1beta1.ConditionFieldsTaken, c.value)

@@ -174,7 +174,7 @@ var breakagesOfOne = map[string]breakage{
 	"no Lease": {
 		func(w *world) { w.remove("Lease", "freehold") }, "leader",
 		[]string{"Error NoLeader lease.coordination.k8s.io/freehold"},
-		"no such Lease", "kubectl logs",
+		"the Lease does not exist", "kubectl logs",
 	},
 	"a Lease that nobody holds": {
 		func(w *world) { w.set("Lease", "freehold", "", "spec", "holderIdentity") }, "leader",

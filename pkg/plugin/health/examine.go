@@ -131,7 +131,12 @@ type Subject struct {
 	// Plugin is the version of kubectl freehold.
 	Plugin string
 	Now    time.Time
+	// Pre is set before Freehold is installed.
+	Pre bool
 }
+
+// before are the checks that are made before Freehold is installed.
+var before = []string{"crds", "operators", "policies", "names", "services"}
 
 // checks are the checks of doctor. Each looks at one thing, and none depends on another's findings.
 var checks = []struct {
@@ -157,6 +162,9 @@ func Examine(s Subject) (Diagnosis, error) {
 	e := newExamination(s)
 	found := Diagnosis{Operator: s.Operator, Plugin: s.Plugin, State: OK, Checks: []Check{}}
 	for _, check := range checks {
+		if s.Pre && !slices.Contains(before, check.name) {
+			continue
+		}
 		c := Check{Name: check.name, About: check.about, State: OK, Findings: []Finding{}}
 		if err := e.make(check.look, &c); err != nil {
 			return found, err
@@ -224,7 +232,10 @@ func newExamination(s Subject) *examination {
 		return lease, err
 	})
 	e.servers = sync.OnceValues(e.readServers)
-	e.freeholds = sync.OnceValue(e.findFreeholds)
+	e.freeholds = sync.OnceValue(func() []cluster.Running { // those with a Deployment
+		found, _, _ := e.Client.Running(cluster.Freehold, e.Now) // The check of operators reports what cannot be looked at.
+		return slices.DeleteFunc(found, func(r cluster.Running) bool { return r.Deployment() == "" })
+	})
 	return e
 }
 

@@ -342,3 +342,31 @@ func TestNewerProxyrunnerIsNotCalledWrong(t *testing.T) {
 		t.Errorf("the detail %q does not say once %q", found.Detail, text)
 	}
 }
+
+// Before Freehold is installed there is no operator and no CRD to find fault with. What would be in its way is found all the same.
+func TestBeforeAnInstallationOnlyWhatIsInItsWayIsFound(t *testing.T) {
+	w := newWorld(t)
+	w.remove("Deployment", "freehold")
+	w.remove("Lease", "freehold")
+	for _, pod := range []string{leading, "freehold-5d8f7c-bbbbb"} {
+		w.remove("Pod", pod)
+	}
+	w.remove("CustomResourceDefinition", "mcpgroups.toolhive.stacklok.dev")
+	before := func() Diagnosis {
+		subject := w.subject()
+		subject.Pre = true
+		found, err := Examine(subject)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	w.remove("Deployment", "web")
+	if found := before(); found.State != OK || len(found.Checks) != 5 {
+		t.Errorf("it finds %+v", found)
+	}
+	w.add("apiVersion: v1\nkind: Service\nmetadata: {name: mcp-web-proxy, namespace: shop}\n")
+	if c := before().check("names"); c.State != Error || len(c.Findings) != 1 || !strings.Contains(c.Findings[0].Message, "service/mcp-web-proxy") {
+		t.Errorf("with a Service of a child's name it finds %+v", c)
+	}
+}

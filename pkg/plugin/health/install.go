@@ -56,12 +56,6 @@ func (e *examination) otherNames() string {
 	return cmp.Or(strings.Join(names, " or "), "--operator=NAMESPACE/NAME")
 }
 
-// findFreeholds returns the Freehold operators with a Deployment that run.
-func (e *examination) findFreeholds() []cluster.Running {
-	found, _, _ := e.Client.Running(cluster.Freehold, e.Now) // The check of operators reports what cannot be looked at.
-	return slices.DeleteFunc(found, func(r cluster.Running) bool { return r.Deployment() == "" })
-}
-
 // installPolicy is the way out where a part of a policy is missing. To apply deploy/policy to those that are set up otherwise would let
 // them refuse what another operator writes, or be in force in other namespaces.
 func (e *examination) installPolicy(name string, all []*cluster.Policy) string {

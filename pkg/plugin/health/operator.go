@@ -46,7 +46,7 @@ func (e *examination) operator(c *Check) error {
 	case status.AvailableReplicas < wanted:
 		find(Warning, FoundPartlyAvailable, fmt.Sprintf("%d of %d replicas are available: %s", status.AvailableReplicas, wanted, why(deployment)), describe)
 	case status.ObservedGeneration < deployment.Generation || status.UpdatedReplicas < wanted:
-		find(Warning, v1beta1.ReasonRollingOut, fmt.Sprintf("%d of %d replicas are as the Deployment says by now", status.UpdatedReplicas, wanted), describe)
+		find(Warning, v1beta1.ReasonRollingOut, fmt.Sprintf("%d of %d replicas are updated", status.UpdatedReplicas, wanted), describe)
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func (e *examination) leader(c *Check) error {
 	logs := e.Client.Kubectl("logs", "-n", deployment.Namespace, "-l", metav1.FormatLabelSelector(deployment.Spec.Selector), "--tail=50", "--prefix")
 	lease, err := e.lease()
 	if apierrors.IsNotFound(err) {
-		find(Error, FoundNoLeader, "there is no such Lease: no replica has ever worked", logs)
+		find(Error, FoundNoLeader, "the Lease does not exist: no replica has ever led", logs)
 		return nil
 	}
 	if err != nil {
@@ -104,7 +104,7 @@ func (e *examination) leader(c *Check) error {
 	c.Detail = fmt.Sprintf("%s holds %s, and renewed it %s ago", holder, process.Lease, e.ago(lease.Spec.RenewTime.Time))
 	pods, err := e.pods()
 	if err == nil && !slices.ContainsFunc(pods, func(pod *corev1.Pod) bool { return leads(holder, pod.Name) }) {
-		find(Error, FoundOtherLeader, holder+" holds it, and is no pod of the Deployment: the Deployment's replicas wait",
+		find(Error, FoundOtherLeader, holder+" holds it, and is not a pod of the Deployment: the Deployment's replicas wait",
 			"Stop that process, or give it a Lease of its own, and MCPServers of its own: see docs/shards.md.")
 	}
 	return err

@@ -120,7 +120,7 @@ func (e *examination) otherRunner(c *Check, proxy *appsv1.Deployment, image stri
 }
 
 // names checks for children's names that other objects have taken. The operator reports only the first obstacle; where there are
-// more, the children are read.
+// more, or there is no operator yet, the children are read.
 func (e *examination) names(c *Check) error {
 	servers, err := e.servers()
 	c.Detail = fmt.Sprintf("%d MCPServers", len(servers))
@@ -131,6 +131,7 @@ func (e *examination) names(c *Check) error {
 		}
 		told := problem(server.Status.Conditions, v1beta1.ConditionFieldsOwned, metav1.ConditionFalse)
 		switch {
+		case e.Pre:
 		case told == nil:
 			continue
 		case told.Reason == v1beta1.ReasonObjectNotOurs:

@@ -38,7 +38,7 @@ type Status struct {
 	StuckRollouts []Problem `json:"stuckRollouts"`
 	// Refused are MCPServers that are not written as they ask for: a spec or a reference that cannot be used, or a refused write.
 	Refused []Problem `json:"refused"`
-	// Unobserved are MCPServers that were changed more than a minute ago, which no operator has taken notice of.
+	// Unobserved are MCPServers that were changed more than a minute ago, and no operator has noticed.
 	Unobserved []Problem `json:"unobserved"`
 	// Altered are MCPServers that are served, with a field that an admission policy or webhook stores otherwise than the operator sends it.
 	Altered   []Problem `json:"altered,omitempty"`
@@ -155,7 +155,7 @@ func (s *Status) add(server *v1beta1.MCPServer, now time.Time) {
 		s.States[stateUnobserved]++
 		if since := changed(server); now.Sub(since) > late {
 			tell(&s.Unobserved, &metav1.Condition{Reason: stateUnobserved, LastTransitionTime: metav1.NewTime(since), Message: fmt.Sprintf(
-				"generation %d, and its status tells of %d: no operator has taken notice", server.Generation, server.Status.ObservedGeneration)})
+				"generation %d, and its status tells of %d: no operator has noticed the change", server.Generation, server.Status.ObservedGeneration)})
 		}
 	case ready == nil:
 		s.States[stateUnknown]++
@@ -177,7 +177,8 @@ func (s *Status) add(server *v1beta1.MCPServer, now time.Time) {
 	}
 	switch {
 	case stalled == nil, contested != nil && stalled.Reason == contested.Reason:
-	case toldElsewhere(conditions, stalled):
+	case slices.ContainsFunc(conditions, func(c metav1.Condition) bool { return c.Type != stalled.Type && c.Reason == stalled.Reason }):
+		// The problem in Stalled has a condition of its own. A rollout that is stuck has none.
 		tell(&s.Refused, stalled)
 	default:
 		tell(&s.StuckRollouts, stalled)
@@ -204,11 +205,6 @@ func changed(server *v1beta1.MCPServer) (last time.Time) {
 		}
 	}
 	return last
-}
-
-// toldElsewhere reports whether the problem in Stalled has a condition of its own. A rollout that is stuck has none.
-func toldElsewhere(conditions []metav1.Condition, stalled *metav1.Condition) bool {
-	return slices.ContainsFunc(conditions, func(c metav1.Condition) bool { return c.Type != stalled.Type && c.Reason == stalled.Reason })
 }
 
 func problemOf(namespace, object string, c *metav1.Condition) Problem {

@@ -32,15 +32,10 @@ func (s Server) Print(to io.Writer, palette Palette, now time.Time, wide bool) e
 		rows[0][1] = fmt.Sprintf("at generation %d, and its status tells of %d", s.Generation, s.ObservedGeneration)
 	}
 	for i, child := range s.Children {
-		branch, indent := "├─ ", "│  "
-		if i == len(s.Children)-1 {
-			branch, indent = "└─ ", "   "
-		}
+		branch, indent := branchOf(i == len(s.Children)-1)
 		rows = append(rows, []string{branch + child.Object, child.State, age(child.Created)})
 		for j, pod := range child.Pods {
-			if branch = "├─ "; j == len(child.Pods)-1 {
-				branch = "└─ "
-			}
+			branch, _ := branchOf(j == len(child.Pods)-1)
 			rows = append(rows, []string{indent + branch + pod.Object, pod.State, age(pod.Created)})
 		}
 	}

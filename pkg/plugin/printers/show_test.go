@@ -131,9 +131,8 @@ func TestADiffOfNothingIsEmpty(t *testing.T) {
 	other := object.DeepCopy()
 	other.SetResourceVersion("2")
 	other.SetGeneration(7)
-	var out bytes.Buffer
-	if differs, err := printers.Diff(&out, printers.Palette{}, "x", object, other, "me"); differs || err != nil || out.Len() > 0 {
-		t.Errorf("differs: %t, %v\n%s", differs, err, &out)
+	if text, err := printers.Unified("x", object, other, "me"); text != "" || err != nil {
+		t.Errorf("it differs: %v\n%s", err, text)
 	}
 }
 

@@ -5,6 +5,7 @@ package printers_test
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -51,8 +52,8 @@ func everything(t *testing.T, text string, palette printers.Palette) map[string]
 		"tree": func(to io.Writer) error { return printers.Tree{Palette: palette, Now: noon}.Print(to, reports) },
 		"html": func(to io.Writer) error { return printers.Page{Now: noon}.Print(to, reports) },
 		"diff": func(to io.Writer) error {
-			_, err := printers.Diff(to, palette, text, object("a"), object("b"), text)
-			return err
+			diff, err := printers.Unified(text, object("a"), object("b"), text)
+			return errors.Join(err, printers.Differences{Differences: []printers.Difference{{Diff: diff}}}.Print(to, palette, noon, false))
 		},
 		"conflicts": func(to io.Writer) error {
 			return printers.Conflicts{Servers: []printers.ServerConflicts{
@@ -149,7 +150,9 @@ func TestDiffDoesNotColourByItsText(t *testing.T) {
 		return &unstructured.Unstructured{Object: map[string]any{"data": map[string]any{"a": value, "b": "\ufdd3red", "\ufdd3key": "x"}}}
 	}
 	var out bytes.Buffer
-	if _, err := printers.Diff(&printers.Terminal{To: &out, Colours: true}, printers.Palette{On: true}, "x", object("a"), object("b"), "me"); err != nil {
+	text, err := printers.Unified("x", object("a"), object("b"), "me")
+	if err = errors.Join(err, printers.Differences{Differences: []printers.Difference{{Diff: text}}}.Print(
+		&printers.Terminal{To: &out, Colours: true}, printers.Palette{On: true}, noon, false)); err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(out.String()) {

@@ -35,10 +35,7 @@ func (t Tree) Print(to io.Writer, reports []*fieldowners.Report) error {
 func (t Tree) object(out io.Writer, report *fieldowners.Report) {
 	free := unowned(report)
 	for i, entry := range report.Entries {
-		branch, indent := "├─ ", "│  "
-		if i == len(report.Entries)-1 && free.Empty() {
-			branch, indent = "└─ ", "   "
-		}
+		branch, indent := branchOf(i == len(report.Entries)-1 && free.Empty())
 		shared := sharedWith(report, i)
 		paint := func(text string) string { return t.Palette.Side(entry.Side, text) }
 		fmt.Fprintf(out, "%s%s\n", t.Palette.Dim(branch), paint(fmt.Sprintf("%s, %s, %s: %s",
@@ -52,6 +49,14 @@ func (t Tree) object(out io.Writer, report *fieldowners.Report) {
 	if len(report.Entries) == 0 && free.Empty() {
 		fmt.Fprintln(out, "└─ "+t.Palette.Dim("no managed fields"))
 	}
+}
+
+// branchOf returns how a line of a tree begins, and those of what is below it.
+func branchOf(last bool) (branch, below string) {
+	if last {
+		return "└─ ", "   "
+	}
+	return "├─ ", "│  "
 }
 
 func count(set *fieldpath.Set) string {
@@ -130,17 +135,11 @@ func (t Tree) below(out io.Writer, twigs []*twig, indent string, paint func(stri
 	}
 	lines := wrapped(leaves, treeWidth-utf8.RuneCountInString(indent))
 	for i, line := range lines {
-		branch := "├─ "
-		if i == len(lines)-1 && len(deeper) == 0 {
-			branch = "└─ "
-		}
+		branch, _ := branchOf(i == len(lines)-1 && len(deeper) == 0)
 		fmt.Fprintf(out, "%s%s\n", t.Palette.Dim(indent+branch), paint(line))
 	}
 	for i, w := range deeper {
-		branch, next := "├─ ", "│  "
-		if i == len(deeper)-1 {
-			branch, next = "└─ ", "   "
-		}
+		branch, next := branchOf(i == len(deeper)-1)
 		if line, fits := w.line(); fits && utf8.RuneCountInString(indent+branch+line) <= treeWidth {
 			fmt.Fprintf(out, "%s%s\n", t.Palette.Dim(indent+branch), paint(line))
 			continue

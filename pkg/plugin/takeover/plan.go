@@ -95,7 +95,11 @@ type Plan struct {
 // MCPServer as it is.
 func New(in desired.Input) (*Plan, error) {
 	set := in.Child(inventory.Backend.Ref(in.Server.Namespace, in.Server.Name))
-	plan := &Plan{GateClosed: set == nil || takeover.Closed(gateOf(set))}
+	plan := &Plan{GateClosed: set == nil}
+	if set != nil {
+		annotations, _, _ := unstructured.NestedStringMap(set.Object, "spec", "template", "metadata", "annotations")
+		plan.GateClosed = takeover.Closed(takeover.Gate(annotations[v1beta1.AnnotationGeneration]))
+	}
 	if !plan.GateClosed || in.Process == "" {
 		in.Process = Unknown
 	}
@@ -211,12 +215,6 @@ func Taken(c desired.Contested, requests []request.Selector) bool {
 	return len(c.Owners) > 0 && slices.ContainsFunc(requests, func(s request.Selector) bool {
 		return !slices.ContainsFunc(c.Owners, func(owner ownership.Owner) bool { return !s.Owned(c.Object, c.Location, owner) })
 	})
-}
-
-// gateOf returns the gate of a StatefulSet.
-func gateOf(set *unstructured.Unstructured) int64 {
-	annotations, _, _ := unstructured.NestedStringMap(set.Object, "spec", "template", "metadata", "annotations")
-	return takeover.Gate(annotations[v1beta1.AnnotationGeneration])
 }
 
 // Moments at which the operator writes an object, besides those at which it takes one over.
