@@ -7,9 +7,11 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/client-go/rest"
 
@@ -92,8 +94,20 @@ faults.
 	root.SetIn(env.In)
 	root.SetOut(env.Out)
 	root.SetErr(env.ErrOut)
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", helpWidth)))
-	root.SetVersionTemplate("{{.Version}}\n")
+	// No template of cobra's is replaced: see printers/html.go for what text/template costs.
+	usage := root.UsageFunc()
+	root.SetUsageFunc(func(c *cobra.Command) error {
+		c.InheritedFlags() // adds them
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			shown := fmt.Sprintf("(default %q)", f.DefValue) // comes behind the usage
+			if slices.Contains([]string{"", "false", "0s", "[]"}, f.DefValue) {
+				shown = ""
+			}
+			lines := strings.Join(printers.Wrapped(append(strings.Fields(f.Usage), shown), " ", usageWidth), "\n")
+			f.Usage = strings.TrimRight(strings.TrimSuffix(lines, shown), " ")
+		})
+		return usage(c)
+	})
 	p.flags.AddFlags(root.PersistentFlags())
 	root.PersistentFlags().StringVar(&colour, "color", colourAuto,
 		"When to colour the output: auto (on a terminal, unless NO_COLOR is set), always or never.")
@@ -106,8 +120,8 @@ faults.
 	return p, root
 }
 
-// helpWidth is how long a line of help may get, in characters.
-const helpWidth = 100
+// usageWidth is how long a line about a flag may get, in characters: with the names of kubectl's flags before it, the line has 100.
+const usageWidth = 58
 
 // client connects to the cluster.
 func (p *plugin) client() (*cluster.Client, error) {

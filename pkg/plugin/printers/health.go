@@ -76,7 +76,7 @@ func (s Status) Print(to io.Writer, palette Palette, now time.Time, wide bool) e
 	}
 	row("Looked at", "%s", where)
 	head := "MCPServers"
-	for _, text := range wrapped(s.counts(), cmp.Or(s.Width, usual)-labels) {
+	for _, text := range Wrapped(s.counts(), "  ", cmp.Or(s.Width, usual)-labels) {
 		row(head, "%s", text)
 		head = ""
 	}

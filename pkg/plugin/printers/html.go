@@ -5,10 +5,10 @@ package printers
 
 import (
 	"crypto/sha256"
-	_ "embed" // the page's template and its script
+	_ "embed" // the page and its script
 	"encoding/base64"
 	"fmt"
-	"html/template"
+	"html"
 	"io"
 	"slices"
 	"strings"
@@ -18,19 +18,14 @@ import (
 	"github.com/freehold-dev/freehold/pkg/printable"
 )
 
-//go:embed page.html.tmpl
+// It is filled in without html/template: that calls methods by their names, for which the linker would keep every method of every type, and
+// the plugin would be half as large again.
+//
+//go:embed page.html
 var pageSource string
 
 //go:embed page.js
 var pageScript string
-
-var pageTemplate = template.Must(template.New("page").Parse(pageSource))
-
-// scriptHash names the page's script in its policy, so that a browser runs no other.
-func scriptHash() string {
-	sum := sha256.Sum256([]byte(pageScript))
-	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
-}
 
 // Page shows objects as one HTML page that needs nothing else: no network, no other file.
 type Page struct {
@@ -38,108 +33,100 @@ type Page struct {
 	Now time.Time
 }
 
-// hues are the colours of managers, as angles of the colour circle; each side has its own part of it, around the colour that it has in a
+// hues are the colours of managers, as angles of the colour circle; each side has eight of them, around the colour that it has in a
 // terminal.
 var hues = map[fieldowners.Side]struct{ from, step int }{
 	fieldowners.Freehold: {80, 11}, fieldowners.User: {32, 4}, fieldowners.System: {200, 12},
 }
 
-// shades is how many colours a side has.
-const shades = 8
-
 // pageManager is a manager, whatever it writes, and its colour.
 type pageManager struct {
-	// ID identifies it: a name may have blanks in it.
-	ID         string
-	Name, Side string
-	Hue        int
-	// Fields that it owns, of all objects.
-	Fields int
+	// id identifies it: a name may have blanks in it. name is as in HTML.
+	id, name string
+	side     fieldowners.Side
+	hue      int
+	fields   int // of all objects
 }
 
-type pageObject struct {
-	Anchor, Ref, Kind, Name string
-	// Shares say how many fields each manager owns.
-	Shares []pageShare
-	Lines  []pageLine
-}
-
+// pageShare says how many fields of an object a manager owns.
 type pageShare struct {
-	Manager *pageManager
-	Fields  int
+	*pageManager
+	fields int
 }
 
-type pageLine struct {
-	Text, Path string
-	Owners     []pageOwner
-	State      string
-	Hue        int
-	Owned      bool
-}
-
-type pageOwner struct {
-	Manager        *pageManager
-	Operation, Age string
-}
-
-type page struct {
-	Title, Date string
-	ScriptHash  string
-	Script      template.JS
-	Managers    []*pageManager
-	Objects     []pageObject
-}
+// inHTML returns a text for HTML, also within the quotes of an attribute.
+func inHTML(text string) string { return html.EscapeString(printable.Text(text)) }
 
 // Print writes the page.
 func (p Page) Print(to io.Writer, reports []*fieldowners.Report) error {
-	content := page{
-		Title: "Owners", Date: p.Now.UTC().Format(time.RFC3339),
-		ScriptHash: scriptHash(), Script: template.JS(pageScript), //nolint:gosec // it is a constant of this program
+	name := "Owners"
+	if len(reports) > 0 {
+		name = inHTML("Owners of " + title(reports[0]))
 	}
+	var all []*pageManager
 	managers := map[string]*pageManager{}
 	known := map[fieldowners.Side]int{} // how many of them are on a side
-	if len(reports) > 0 {
-		content.Title = printable.Text("Owners of " + title(reports[0]))
-	}
+	var buttons, picture, objects strings.Builder
 	for i, report := range reports {
-		object := pageObject{Anchor: fmt.Sprintf("object-%d", i), Ref: printable.Text(report.Ref()), Kind: printable.Text(report.Kind), Name: printable.Text(report.Name)}
+		var shares []pageShare
 		for _, entry := range report.Entries {
 			m := managers[entry.Manager]
 			if m == nil {
 				hue := hues[entry.Side]
 				m = &pageManager{
-					ID: fmt.Sprintf("m%d", len(managers)), Name: printable.Text(entry.Manager), Side: string(entry.Side),
-					Hue: hue.from + known[entry.Side]%shades*hue.step,
+					id: fmt.Sprintf("m%d", len(managers)), name: inHTML(entry.Manager), side: entry.Side, hue: hue.from + known[entry.Side]%8*hue.step,
 				}
 				known[entry.Side]++
 				managers[entry.Manager] = m
-				content.Managers = append(content.Managers, m)
+				all = append(all, m)
 			}
-			m.Fields += entry.Set.Size()
-			i := slices.IndexFunc(object.Shares, func(s pageShare) bool { return s.Manager == m })
+			m.fields += entry.Set.Size()
+			i := slices.IndexFunc(shares, func(s pageShare) bool { return s.pageManager == m })
 			if i < 0 {
-				i = len(object.Shares)
-				object.Shares = append(object.Shares, pageShare{Manager: m})
+				i = len(shares)
+				shares = append(shares, pageShare{pageManager: m})
 			}
-			object.Shares[i].Fields += entry.Set.Size()
+			shares[i].fields += entry.Set.Size()
 		}
+		fmt.Fprintf(&picture, "\n<li><a href=\"#object-%d\"><small>%s</small><br>%s<div class=\"shares\">", i, inHTML(report.Kind), inHTML(report.Name))
+		for _, s := range shares {
+			fmt.Fprintf(&picture, `<span style="--hue:%d;flex:%d" title="%s: %d"></span>`, s.hue, s.fields, s.name, s.fields)
+		}
+		picture.WriteString("</div></a></li>")
+		fmt.Fprintf(&objects, "\n<section id=\"object-%d\">\n<h2>%s</h2>\n<table>\n"+
+			"<thead><tr><th scope=\"col\">Owners</th><th scope=\"col\">Object</th></tr></thead>\n<tbody>", i, inHTML(report.Ref()))
 		for _, line := range report.Lines {
-			object.Lines = append(object.Lines, p.line(report, line, managers))
+			objects.WriteString(p.line(report, line, managers))
 		}
-		content.Objects = append(content.Objects, object)
+		objects.WriteString("\n</tbody>\n</table>\n</section>")
 	}
-	return pageTemplate.Execute(to, content)
+	for _, m := range all {
+		fmt.Fprintf(&buttons, "\n<li><button type=\"button\" style=\"--hue:%d\" data-manager=\"%s\" aria-pressed=\"false\" title=\"%s\">%s <small>%d</small></button></li>",
+			m.hue, m.id, m.side, m.name, m.fields)
+	}
+	sum := sha256.Sum256([]byte(pageScript)) // names the script in the page's policy, so that a browser runs no other
+	_, err := strings.NewReplacer("{{Title}}", name, "{{Date}}", p.Now.UTC().Format(time.RFC3339), "{{Managers}}", buttons.String(),
+		"{{Picture}}", picture.String(), "{{Objects}}", objects.String(), "{{Script}}", pageScript,
+		"{{ScriptHash}}", "sha256-"+base64.StdEncoding.EncodeToString(sum[:])).WriteString(to, pageSource)
+	return err
 }
 
-func (p Page) line(report *fieldowners.Report, line fieldowners.Line, managers map[string]*pageManager) pageLine {
+// line returns a line of an object, with its owners, as a row of a table.
+func (p Page) line(report *fieldowners.Report, line fieldowners.Line, managers map[string]*pageManager) string {
 	last := report.Fields[line.Fields[len(line.Fields)-1]]
-	shown := pageLine{Text: printable.Text(line.Text), Path: printable.Text(last.Path), State: strings.ToLower(string(last.State))}
+	state, style, ids := strings.ToLower(string(last.State)), "", ""
+	var owners []string
 	for _, i := range report.OwnersOf(line) {
 		entry := report.Entries[i]
-		shown.Owners = append(shown.Owners, pageOwner{managers[entry.Manager], Operation(entry.Owner), Age(entry.Since, p.Now)})
+		m := managers[entry.Manager]
+		if ids += m.id + " "; style == "" {
+			state, style = "owned", fmt.Sprintf(` style="--hue:%d"`, m.hue)
+		}
+		owners = append(owners, fmt.Sprintf("%s <small>%s, %s</small>", m.name, inHTML(Operation(entry.Owner)), Age(entry.Since, p.Now)))
 	}
-	if len(shown.Owners) > 0 {
-		shown.Hue, shown.Owned, shown.State = shown.Owners[0].Manager.Hue, true, "owned"
+	if state == "unowned" {
+		owners = []string{noOwner}
 	}
-	return shown
+	return fmt.Sprintf("\n<tr class=\"%s\"%s title=\"%s\" data-managers=\"%s\"><td>%s</td><td>%s</td></tr>",
+		state, style, inHTML(last.Path), ids, strings.Join(owners, "\n"), inHTML(line.Text))
 }

@@ -133,7 +133,7 @@ func (t Tree) below(out io.Writer, twigs []*twig, indent string, paint func(stri
 			deeper = append(deeper, w)
 		}
 	}
-	lines := wrapped(leaves, treeWidth-utf8.RuneCountInString(indent))
+	lines := Wrapped(leaves, "  ", treeWidth-utf8.RuneCountInString(indent))
 	for i, line := range lines {
 		branch, _ := branchOf(i == len(lines)-1 && len(deeper) == 0)
 		fmt.Fprintf(out, "%s%s\n", t.Palette.Dim(indent+branch), paint(line))
@@ -168,13 +168,13 @@ func (w *twig) label() string {
 	return printable.Text(fmt.Sprintf("%s (also %s)", w.text, strings.Join(w.shared, ", ")))
 }
 
-// wrapped joins words to lines of a width, in characters; a longer word has a line of its own.
-func wrapped(words []string, width int) []string {
+// Wrapped joins words, with something between them, to lines of a width, in characters; a longer word has a line of its own.
+func Wrapped(words []string, between string, width int) []string {
 	var lines []string
 	for _, word := range words {
 		last := len(lines) - 1
-		if last >= 0 && utf8.RuneCountInString(lines[last])+2+utf8.RuneCountInString(word) <= width {
-			lines[last] += "  " + word
+		if last >= 0 && utf8.RuneCountInString(lines[last]+between)+utf8.RuneCountInString(word) <= width {
+			lines[last] += between + word
 			continue
 		}
 		lines = append(lines, word)
