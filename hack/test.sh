@@ -7,7 +7,7 @@
 #   unit     the operator's module, and its controller once more with other words in every status
 #   core     what make test runs besides: a share of the simulation, and the suites of what Freehold is for, on a real API server. It
 #            is the same on every day.
-#   race     the operator's module with the race detector
+#   race     with the race detector, what runs side by side in the operator
 #   simulation  the operator in a simulated cluster, from a seed of the day
 #   tools    the local cluster and the other tools under hack/
 #   cluster  the suites in test/, on a real API server; test/README.md says how to run one of them alone
@@ -142,7 +142,10 @@ for part in "$@"; do
 		;;
 	race)
 		if command -v "$(go env CC)" >/dev/null; then
+			packages=(./cmd/freehold ./internal/apiserver ./pkg/apply/... ./pkg/controller/... ./pkg/configcontroller/... ./pkg/metrics/...
+				./pkg/metricsserver/... ./pkg/passtrace ./pkg/priorityqueue ./pkg/turns ./pkg/writers)
 			RAPID_SEED="${seed}" CGO_ENABLED=1 run . "${TAGS}" -race
+			packages=(./...)
 		else
 			echo "No C compiler, which the race detector needs: it is left out."
 		fi
