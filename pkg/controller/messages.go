@@ -99,7 +99,8 @@ func describe(v *observed.Snapshot, c *apply.ConflictError) string {
 	}
 	fields := contestedFields(c)
 	ways := []string{what, "Take ownership: " + annotate(v, v1beta1.AnnotationTake, fields)}
-	if c.Object.Kind != managers.MCPServer && yieldable(c) {
+	stays := func(f apply.FieldConflict) bool { return !request.YieldableBy(c.Object, f.Path, f.Removed) }
+	if c.Object.Kind != managers.MCPServer && !slices.ContainsFunc(c.Fields, stays) {
 		ways = append(ways, "Leave it: "+annotate(v, v1beta1.AnnotationYield, fields))
 	}
 	origin := render.Origin(v.Key.Name, c.Object.Kind, c.Object.Name, first.Path)
@@ -112,11 +113,6 @@ func describe(v *observed.Snapshot, c *apply.ConflictError) string {
 		ways = append(ways, fmt.Sprintf("Or set %s of the MCPServer to the same value", origin))
 	}
 	return strings.Join(ways, ". ") + "."
-}
-
-// yieldable reports whether all fields of a conflict can be left to others.
-func yieldable(c *apply.ConflictError) bool {
-	return !slices.ContainsFunc(c.Fields, func(f apply.FieldConflict) bool { return !request.YieldableBy(c.Object, f.Path, f.Removed) })
 }
 
 // toolHiveManagers returns the managers of ToolHive that own fields of the children.

@@ -16,7 +16,6 @@ import (
 	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/controller/observed"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
-	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/workload"
 )
 
@@ -73,7 +72,7 @@ func TestPruningIsDecided(t *testing.T) {
 			pod.Spec.ServiceAccountName = "web-sa"
 			in.Pods["set-web"] = []*workload.Pod{workload.PodOf(pod)}
 		}, want: []string{service, config}},
-		"a reference cannot be used":    {change: func(in *pruning) { in.result.Held = []render.Problem{{}} }, want: []string{service, account}},
+		"a reference cannot be used":    {change: func(in *pruning) { in.held = true }, want: []string{service, account}},
 		"written at a later generation": {old: ofGeneration2},
 		"that is a forgery": {old: ofGeneration2, change: func(in *pruning) {
 			in.forged = []apply.ObjectRef{apply.NewObjectRef(managers.ConfigMap, "shop", earlierConfig)}
@@ -103,14 +102,13 @@ func TestPruningIsDecided(t *testing.T) {
 			}
 			in := pruning{
 				Snapshot: sees(server, objects...), unwritten: sets.New[apply.ObjectRef](),
-				result: &render.Result{
-					Intents: []render.Intent{{Writer: managers.RunConfig, Kind: managers.ConfigMap, Name: wantedConfig}},
-					Absent: []render.ObjectRef{
-						{Kind: managers.ServiceKind, Name: "mcp-web-headless"},
-						{Kind: managers.ServiceAccount, Name: "web-sa"},
-						{Kind: managers.RoleBinding, Name: "web-proxy-runner"},
-					},
-				},
+				runConfig: wantedConfig,
+			}
+			for _, ref := range []apply.ObjectRef{
+				apply.NewObjectRef(managers.ServiceKind, "shop", "mcp-web-headless"), apply.NewObjectRef(managers.ServiceAccount, "shop", "web-sa"),
+				apply.NewObjectRef(managers.RoleBinding, "shop", "web-proxy-runner"), apply.NewObjectRef(managers.ConfigMap, "shop", earlierConfig),
+			} {
+				in.unwanted = append(in.unwanted, ref)
 			}
 			in.Ask = &outskirts{sets: []observed.ReplicaSet{presentSet()}}
 			if c.change != nil {

@@ -193,3 +193,42 @@ func TestABackendThatGetsReadyDuringAPassIsNotMissed(t *testing.T) {
 		}
 	})
 }
+
+// The ConfigMap of an earlier revision stays for a rollback. That is no reason to plan each child again at every event: only what is
+// unwanted is looked at, and goes once nothing uses it.
+func TestRestIsRememberedAfterAnEdit(t *testing.T) {
+	server := newServer("web")
+	policy("permit")(server)
+	operate(t, []runtime.Object{server}, nil, func(t *testing.T, o *operating) {
+		backendReady(o.apiServer, "web")
+		o.addBackendPod(o.server("web"), "first")
+		o.rest()
+		o.roll("1")
+		before := o.states.get(key("web")).settled
+		change(o.apiServer, "web", policy("forbid"))
+		o.rest()
+		o.roll("2")
+		remove[*corev1.Pod](o.apiServer, "web-1-x")
+		o.rest()
+		o.expectPolicies("there is a revision to go back to", "forbid", "permit")
+		ready := func(n int32) {
+			changeAs(o.apiServer, "status", "kube-controller-manager", "web", func(d *appsv1.Deployment) { d.Status.ReadyReplicas = n })
+			o.rest()
+		}
+		ready(2) // The entry in managedFields that comes with it is no progress of pods.
+		remembered := o.states.get(key("web")).settled
+		if before == nil || remembered == before {
+			t.Fatal("no pass after the edit is remembered")
+		}
+		ready(1)
+		if now := o.server("web").Status.ReadyReplicas; now != 1 {
+			t.Errorf("no pass has seen the Deployment: %d replicas are ready", now)
+		}
+		if o.states.get(key("web")).settled != remembered {
+			t.Error("each child was planned again")
+		}
+		remove[*appsv1.ReplicaSet](o.apiServer, "web-1")
+		o.rest()
+		o.expectPolicies("nothing is left of the first revision", "forbid")
+	})
+}

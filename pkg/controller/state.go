@@ -60,9 +60,10 @@ type settledPass struct {
 	input uint64
 	// result is what was rendered, without the intents.
 	result render.Result
-	// conflicts stand until the input changes, and unwritten are the objects that they keep from being written.
+	// conflicts stand until the input changes.
 	conflicts []error
-	unwritten sets.Set[apply.ObjectRef]
+	// left are the unwanted children that pods use, and the objects that conflicts keep from being written. Its snapshot is that of a pass.
+	left pruning
 	// unattempted are those of the pass.
 	unattempted []apply.ObjectRef
 }

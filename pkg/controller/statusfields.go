@@ -5,8 +5,6 @@ package controller
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -44,9 +42,4 @@ func excludedFrom(ctx context.Context, t *takeoverState, w apply.Writer, req app
 func isCondition(path fieldpath.Path, conditionType string) bool {
 	return takeover.IsCondition(path) &&
 		path[:3].Equals(fieldpath.MakePathOrDie("status", "conditions", fieldpath.KeyByFields("type", conditionType)))
-}
-
-// isFieldsOwned reports whether a contested field is a part of the condition FieldsOwned.
-func isFieldsOwned(f apply.FieldConflict) bool {
-	return strings.HasPrefix(f.Path, fmt.Sprintf(".status.conditions[type=%q]", v1beta1.ConditionFieldsOwned))
 }

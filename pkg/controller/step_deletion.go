@@ -127,12 +127,13 @@ func decideDeletion(v *observed.Snapshot, proved bool) deletion {
 	d := deletion{orphaned: orphans, collecting: orphans || foreground}
 	var attached, strays []apply.ObjectRef
 	for ref, live := range v.Existing() {
+		source, written := apply.ParseSource(live.GetAnnotations()[v1beta1.AnnotationSource])
 		switch {
 		case live.GetDeletionTimestamp() != nil:
 		case metav1.IsControlledBy(live, v.Server):
 			attached = append(attached, ref)
 		case metav1.GetControllerOf(live) != nil || !v.IsOwned(ref, live):
-		case isInherited(v.Server, live):
+		case written && source.UID != v.Server.UID: // for a predecessor
 			d.left = append(d.left, ref)
 		default:
 			strays = append(strays, ref)
@@ -147,7 +148,10 @@ func decideDeletion(v *observed.Snapshot, proved bool) deletion {
 	case len(attached) > 0:
 		first := slices.MinFunc(attached, func(a, b apply.ObjectRef) int { return strings.Compare(a.String(), b.String()) })
 		d.doomed, d.proves = append([]apply.ObjectRef{first}, strays...), true
-	case slices.ContainsFunc(strays, func(ref apply.ObjectRef) bool { return !neverAttached(ref, v.Object(ref)) }):
+	case slices.ContainsFunc(strays, func(ref apply.ObjectRef) bool {
+		_, written := v.Object(ref).GetAnnotations()[v1beta1.AnnotationSource]
+		return written || ref.Kind != managers.StatefulSet
+	}):
 		d.left = append(d.left, strays...)
 	default:
 		// Of the children that ToolHive has made, the StatefulSet never had a reference. Where no other one is left, the
@@ -155,12 +159,6 @@ func decideDeletion(v *observed.Snapshot, proved bool) deletion {
 		d.doomed = strays
 	}
 	return d
-}
-
-// isInherited reports whether a child was written for a predecessor of the MCPServer and not for this one.
-func isInherited(server *v1beta1.MCPServer, live metav1.Object) bool {
-	source, ok := apply.ParseSource(live.GetAnnotations()[v1beta1.AnnotationSource])
-	return ok && source.UID != server.UID
 }
 
 // actionDelete is the action of events about the end of an MCPServer.
@@ -191,10 +189,4 @@ func leftBehind(server cache.ObjectName, left []apply.ObjectRef) (event status.E
 		Note: fmt.Sprintf("%d children stay behind: none had an owner reference to this MCPServer, so either it was deleted with "+
 			"--cascade=orphan or the references were removed before. To delete them: %s%s", len(names), deleting(some), more),
 	}, deleting(names)
-}
-
-// neverAttached reports whether a child is a StatefulSet of ToolHive that our writer has not written yet.
-func neverAttached(ref apply.ObjectRef, live metav1.Object) bool {
-	_, written := live.GetAnnotations()[v1beta1.AnnotationSource]
-	return ref.Kind == managers.StatefulSet && !written
 }

@@ -19,8 +19,7 @@ import (
 )
 
 func prune(p *pass, do *executor) {
-	in := pruning{p.Snapshot, p.result, p.references, p.unwritten, slices.Concat(p.forged, p.confirmed), p.takeover.intruded}
-	unused, gone := in.decide()
+	unused, gone := pruningOf(p).decide()
 	for _, ref := range unused {
 		do.delete(ref, p.Object(ref))
 	}
@@ -34,7 +33,11 @@ func prune(p *pass, do *executor) {
 // pruning decides which children that the MCPServer does not ask for are deleted.
 type pruning struct {
 	*observed.Snapshot
-	result *render.Result
+	// unwanted are the children, there or not, that the MCPServer does not ask for.
+	unwanted []apply.ObjectRef
+	// runConfig is the name of the one that the proxy is to read; empty for none. held reports that a reference cannot be used.
+	runConfig string
+	held      bool
 	// references are the objects that the proxy is rendered from besides the MCPServer.
 	references apply.References
 	// unwritten are the objects whose write was refused, or held back, and may have been accepted after all.
@@ -50,7 +53,7 @@ type pruning struct {
 // write of this pass that was refused and may have been accepted after all. Pods, ReplicaSets and workloads wake the MCPServer
 // when they change. gone are the unwanted children that do not exist.
 func (in *pruning) decide() (doomed, gone []apply.ObjectRef) {
-	for _, ref := range in.unwanted() {
+	for _, ref := range in.unwanted {
 		live := in.Object(ref)
 		switch {
 		case live == nil:
@@ -58,7 +61,7 @@ func (in *pruning) decide() (doomed, gone []apply.ObjectRef) {
 		case !in.IsOwned(ref, live), in.Children[ref].Spoilt, in.inUse(ref): // What another client made stays, with our marks as well.
 		case isAhead(in.Snapshot, in.references, live) && !slices.Contains(in.forged, ref):
 			// An operator that knows a later generation has made this child: the templates of that operator name it, or will.
-		case ref.Kind == managers.ConfigMap && len(in.result.Held) > 0:
+		case ref.Kind == managers.ConfigMap && in.held:
 			// While a reference cannot be used, what the proxy will read is unknown. An operator that has seen the reference may have
 			// made this ConfigMap.
 		case in.intruded && takeover.Held(live, ""):
@@ -70,19 +73,24 @@ func (in *pruning) decide() (doomed, gone []apply.ObjectRef) {
 	return doomed, gone
 }
 
-// unwanted returns the children, there or not, that the MCPServer does not ask for.
-func (in *pruning) unwanted() []apply.ObjectRef {
-	var refs []apply.ObjectRef
-	for _, absent := range in.result.Absent {
-		refs = append(refs, apply.NewObjectRef(absent.Kind, in.Key.Namespace, absent.Name))
+func pruningOf(p *pass) *pruning {
+	in := &pruning{
+		Snapshot: p.Snapshot, held: len(p.result.Held) > 0, references: p.references, unwritten: p.unwritten,
+		forged: slices.Concat(p.forged, p.confirmed), intruded: p.takeover.intruded,
 	}
-	wanted := wantedConfigs(in.Key, in.result.Intents)
-	for _, ref := range in.Refs {
+	for _, absent := range p.result.Absent {
+		in.unwanted = append(in.unwanted, apply.NewObjectRef(absent.Kind, p.Key.Namespace, absent.Name))
+	}
+	wanted := wantedConfigs(p.Key, p.result.Intents)
+	for _, ref := range p.Refs {
 		if inventory.Match(ref.Kind, ref.Name).ByContent && !slices.Contains(wanted, ref) {
-			refs = append(refs, ref)
+			in.unwanted = append(in.unwanted, ref)
 		}
 	}
-	return refs
+	if i := slices.IndexFunc(p.result.Intents, func(i render.Intent) bool { return i.Writer == managers.RunConfig }); i >= 0 {
+		in.runConfig = p.result.Intents[i].Name
+	}
+	return in
 }
 
 // inUse reports whether pods use a child that is not wanted, or may come to.
@@ -138,12 +146,11 @@ func knowsRevisions(deployment *workload.Deployment, sets []observed.ReplicaSet)
 // earlierProxies reports whether a proxy with another RunConfig than the wanted one is there or to come. It is the RunConfig
 // that says by which Service a proxy reaches the backend.
 func (in *pruning) earlierProxies() bool {
-	wanted := slices.IndexFunc(in.result.Intents, func(i render.Intent) bool { return i.Writer == managers.RunConfig })
 	deployment := in.observedProxy()
-	if wanted < 0 || deployment == nil || deployment.Status.UpdatedReplicas < deployment.Status.Replicas {
+	if in.runConfig == "" || deployment == nil || deployment.Status.UpdatedReplicas < deployment.Status.Replicas {
 		return true
 	}
-	earlier := func(configMaps []string) bool { return !slices.Contains(configMaps, in.result.Intents[wanted].Name) }
+	earlier := func(configMaps []string) bool { return !slices.Contains(configMaps, in.runConfig) }
 	return earlier(deployment.Template.ConfigMaps) ||
 		slices.ContainsFunc(in.allProxyPods(), func(pod *workload.Pod) bool { return earlier(pod.ConfigMaps) })
 }

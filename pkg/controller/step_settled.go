@@ -20,8 +20,13 @@ func recallSettled(p *pass, do *executor) bool {
 	if p.blocked || !p.takeover.isIdle() || known == nil || known.input != inputHash(p.Snapshot, p.input) {
 		return true
 	}
+	left := known.left
+	left.Snapshot = p.Snapshot
+	if unused, _ := left.decide(); len(unused) > 0 {
+		return true
+	}
 	do.refuse(known.conflicts...)
-	p.unwritten, p.unattempted = p.unwritten.Union(known.unwritten), known.unattempted
+	p.unwritten, p.unattempted = p.unwritten.Union(known.left.unwritten), known.unattempted
 	p.observation = ofResult(p.Server, &known.result, nil)
 	return false
 }
@@ -30,7 +35,10 @@ func settle(p *pass, _ *executor) {
 	if hasSettled(p) {
 		told := *p.result
 		told.Intents, told.Absent = nil, nil
-		p.state.settled = &settledPass{inputHash(p.Snapshot, p.input), told, slices.Clone(p.refused[p.refusedBefore:]), p.unwritten.Clone(), p.unattempted}
+		left := pruningOf(p)
+		left.unwanted = slices.DeleteFunc(left.unwanted, func(ref apply.ObjectRef) bool { return p.Object(ref) == nil })
+		left.Snapshot, left.unwritten = nil, p.unwritten.Clone()
+		p.state.settled = &settledPass{inputHash(p.Snapshot, p.input), told, slices.Clone(p.refused[p.refusedBefore:]), *left, p.unattempted}
 	}
 }
 
@@ -64,14 +72,13 @@ func inputHash(v *observed.Snapshot, input render.Input) uint64 {
 // may have met with conflicts, which wait for a change. It may wait for the backend to begin with the proxy, but not if an answer
 // has shown meanwhile that the backend is ready.
 func hasSettled(p *pass) bool {
-	unwanted := (&pruning{Snapshot: p.Snapshot, result: p.result}).unwanted()
+	unused, _ := pruningOf(p).decide()
 	_, _, restarts := render.ImmediateRestart(p.Server)
 	asked := func(key string) bool { return p.Server.Annotations[key] != "" }
 	passes := func(refusal error) bool { return apply.ClassOf(refusal) != apply.ClassConflict }
 	return !restarts && !p.blocked && !p.discovered && !p.wrote && !slices.ContainsFunc(p.refused, passes) && p.held == 0 && len(p.capped)+len(p.altered) == 0 && len(p.forged)+len(p.confirmed) == 0 &&
 		p.takeover.isIdle() && (p.Deployment() != nil || !findsBackend(p)) &&
-		!slices.ContainsFunc([]string{v1beta1.AnnotationTake, v1beta1.AnnotationTakeRecord, v1beta1.AnnotationYield}, asked) &&
-		!slices.ContainsFunc(unwanted, func(ref apply.ObjectRef) bool { return p.Object(ref) != nil })
+		!slices.ContainsFunc([]string{v1beta1.AnnotationTake, v1beta1.AnnotationTakeRecord, v1beta1.AnnotationYield}, asked) && len(unused) == 0
 }
 
 // hashReferences adds the referenced objects of an MCPServer to the hash of an input.

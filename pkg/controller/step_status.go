@@ -6,7 +6,9 @@ package controller
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -103,7 +105,8 @@ func compose(ctx context.Context, t *takeoverState, w apply.Writer, o status.Obs
 	next = status.Compute(o, now)
 	// The condition that reports them may be in conflict itself.
 	conflict = excludedFrom(ctx, t, w, statusRequest(t, status.Intent(t.Server, next))).Conflict
-	if conflict != nil && slices.ContainsFunc(conflict.Fields, isFieldsOwned) {
+	itself := fmt.Sprintf(".status.conditions[type=%q]", v1beta1.ConditionFieldsOwned)
+	if conflict != nil && slices.ContainsFunc(conflict.Fields, func(f apply.FieldConflict) bool { return strings.HasPrefix(f.Path, itself) }) {
 		finding.Condition, finding.Status, finding.Message = v1beta1.ConditionStalled, metav1.ConditionTrue, describe(t.Snapshot, conflict)
 		o.Contested = append(o.Contested, finding)
 		next = status.Compute(o, now)

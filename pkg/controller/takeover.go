@@ -140,18 +140,16 @@ func waitsFor(v *observed.Snapshot, ref apply.ObjectRef) string {
 			return "the Role to be taken over"
 		}
 	case takeover.AtOnce:
-		if child == inventory.Proxy && set != nil && managers.Owns(set, managers.Backend, "") && backendRolls(v, set) {
+		if child != inventory.Proxy || set == nil || !managers.Owns(set, managers.Backend, "") {
+			return ""
+		}
+		// Pods that wait for permission to be replaced are no reason to wait as well: the StatefulSet's template closes the gate, not its pods.
+		state, _ := rollout.StatefulSet(set, v.BackendPods(), v.Driver(), v.Now)
+		if state.Phase != rollout.Waiting && (!state.Serves() || set.Status.ReadyReplicas < set.Status.Replicas) {
 			return "the rollout of the backend"
 		}
 	}
 	return ""
-}
-
-// backendRolls reports whether pods of the backend are being replaced. Pods that wait for permission to be replaced are
-// no reason to wait as well: the StatefulSet's template closes the gate, not its pods.
-func backendRolls(v *observed.Snapshot, set *workload.StatefulSet) bool {
-	state, _ := rollout.StatefulSet(set, v.BackendPods(), v.Driver(), v.Now)
-	return state.Phase != rollout.Waiting && (!state.Serves() || set.Status.ReadyReplicas < set.Status.Replicas)
 }
 
 // proxiesReplaced reports whether no proxy of ToolHive is left, not even one that is on its way out.
