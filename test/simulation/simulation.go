@@ -91,6 +91,8 @@ type Simulation struct {
 	squatter, squatted *squatting
 	// webhook is one that answers late; nil for none.
 	webhook *slowWebhook
+	// slowed is when the last one ended.
+	slowed time.Time
 	// asked are the requests of operators, and told counts the events, by resource, since users have acted.
 	asked []asked
 	told  map[string]int
@@ -345,7 +347,11 @@ func (s *Simulation) settle() {
 		}
 		time.Sleep(pause)
 		quiet += pause
-		if s.squatter != nil && quiet >= restsWithSquatter {
+		rests := restsWithSquatter
+		if time.Since(s.slowed) < calm {
+			rests = calm // The waits after what a webhook did not let through are as long.
+		}
+		if s.squatter != nil && quiet >= rests {
 			s.report(s.oracle.misread())
 			s.oracle.noteUntold()
 			quiet = 0

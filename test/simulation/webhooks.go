@@ -60,6 +60,6 @@ func (s *Simulation) asks(r *apiserver.Request) time.Duration {
 func (s *Simulation) endWebhook() {
 	if s.webhook != nil && time.Now().After(s.webhook.until) {
 		s.note("the webhook is gone")
-		s.webhook = nil
+		s.webhook, s.slowed = nil, time.Now()
 	}
 }
