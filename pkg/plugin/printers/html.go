@@ -96,7 +96,7 @@ func (p Page) Print(to io.Writer, reports []*fieldowners.Report) error {
 		fmt.Fprintf(&objects, "\n<section id=\"object-%d\">\n<h2>%s</h2>\n<table>\n"+
 			"<thead><tr><th scope=\"col\">Owners</th><th scope=\"col\">Object</th></tr></thead>\n<tbody>", i, inHTML(report.Ref()))
 		for _, line := range report.Lines {
-			objects.WriteString(p.line(report, line, managers))
+			p.line(&objects, report, line, managers)
 		}
 		objects.WriteString("\n</tbody>\n</table>\n</section>")
 	}
@@ -111,8 +111,8 @@ func (p Page) Print(to io.Writer, reports []*fieldowners.Report) error {
 	return err
 }
 
-// line returns a line of an object, with its owners, as a row of a table.
-func (p Page) line(report *fieldowners.Report, line fieldowners.Line, managers map[string]*pageManager) string {
+// line writes a line of an object, with its owners, as a row of a table.
+func (p Page) line(to io.Writer, report *fieldowners.Report, line fieldowners.Line, managers map[string]*pageManager) {
 	last := report.Fields[line.Fields[len(line.Fields)-1]]
 	state, style, ids := strings.ToLower(string(last.State)), "", ""
 	var owners []string
@@ -127,6 +127,6 @@ func (p Page) line(report *fieldowners.Report, line fieldowners.Line, managers m
 	if state == "unowned" {
 		owners = []string{noOwner}
 	}
-	return fmt.Sprintf("\n<tr class=\"%s\"%s title=\"%s\" data-managers=\"%s\"><td>%s</td><td>%s</td></tr>",
+	fmt.Fprintf(to, "\n<tr class=\"%s\"%s title=\"%s\" data-managers=\"%s\"><td>%s</td><td>%s</td></tr>",
 		state, style, inHTML(last.Path), ids, strings.Join(owners, "\n"), inHTML(line.Text))
 }
