@@ -104,11 +104,9 @@ func TestPruningIsDecided(t *testing.T) {
 				Snapshot: sees(server, objects...), unwritten: sets.New[apply.ObjectRef](),
 				runConfig: wantedConfig,
 			}
-			for _, ref := range []apply.ObjectRef{
+			in.unwanted = []apply.ObjectRef{
 				apply.NewObjectRef(managers.ServiceKind, "shop", "mcp-web-headless"), apply.NewObjectRef(managers.ServiceAccount, "shop", "web-sa"),
 				apply.NewObjectRef(managers.RoleBinding, "shop", "web-proxy-runner"), apply.NewObjectRef(managers.ConfigMap, "shop", earlierConfig),
-			} {
-				in.unwanted = append(in.unwanted, ref)
 			}
 			in.Ask = &outskirts{sets: []observed.ReplicaSet{presentSet()}}
 			if c.change != nil {

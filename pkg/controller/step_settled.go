@@ -72,13 +72,16 @@ func inputHash(v *observed.Snapshot, input render.Input) uint64 {
 // may have met with conflicts, which wait for a change. It may wait for the backend to begin with the proxy, but not if an answer
 // has shown meanwhile that the backend is ready.
 func hasSettled(p *pass) bool {
-	unused, _ := pruningOf(p).decide()
+	left := pruningOf(p)
+	unused, _ := left.decide()
+	readByMistake := func(ref apply.ObjectRef) bool { return isInTheWay(p.Snapshot, ref) } // Pods decide about the refusal.
 	_, _, restarts := render.ImmediateRestart(p.Server)
 	asked := func(key string) bool { return p.Server.Annotations[key] != "" }
 	passes := func(refusal error) bool { return apply.ClassOf(refusal) != apply.ClassConflict }
 	return !restarts && !p.blocked && !p.discovered && !p.wrote && !slices.ContainsFunc(p.refused, passes) && p.held == 0 && len(p.capped)+len(p.altered) == 0 && len(p.forged)+len(p.confirmed) == 0 &&
 		p.takeover.isIdle() && (p.Deployment() != nil || !findsBackend(p)) &&
-		!slices.ContainsFunc([]string{v1beta1.AnnotationTake, v1beta1.AnnotationTakeRecord, v1beta1.AnnotationYield}, asked) && len(unused) == 0
+		!slices.ContainsFunc([]string{v1beta1.AnnotationTake, v1beta1.AnnotationTakeRecord, v1beta1.AnnotationYield}, asked) &&
+		len(unused) == 0 && !slices.ContainsFunc(left.unwanted, readByMistake)
 }
 
 // hashReferences adds the referenced objects of an MCPServer to the hash of an input.
