@@ -135,25 +135,23 @@ type Subject struct {
 	Pre bool
 }
 
-// before are the checks that are made before Freehold is installed.
-var before = []string{"crds", "operators", "policies", "names", "services"}
-
 // checks are the checks of doctor. Each looks at one thing, and none depends on another's findings.
 var checks = []struct {
 	name, about string
 	look        func(*examination, *Check) error
+	pre         bool // It is made before Freehold is installed, too.
 }{
-	{"crds", "CustomResourceDefinitions: established, with the versions and fields that Freehold and the objects need, one installer", (*examination).crds},
-	{"operator", "the operator's Deployment: there, and available", (*examination).operator},
-	{"leader", "the Lease: one replica holds it, and renews it", (*examination).leader},
-	{"restarts", "the operator's pods: they run, and do not restart", (*examination).restarts},
-	{"version", "the operator's image: it names a version, that of this plugin", (*examination).version},
-	{"operators", "other operators: none of ToolHive's or Freehold's works on the same MCPServers, and each MCPServer has one", (*examination).operators},
-	{"rights", "the rights of the operator's ServiceAccount: all of the ClusterRole freehold", (*examination).rights},
-	{"policies", "the optional admission policies: whole, and about this operator", (*examination).policies},
-	{"images", "images of proxyrunners and MCP servers: versions that are known and tested", (*examination).images},
-	{"names", "names of children: none is taken by an object of another owner", (*examination).names},
-	{"services", "Services: those of MCPServers lead to no pods of others, and those of others to no backend", (*examination).services},
+	{"crds", "CustomResourceDefinitions: established, with the versions and fields that Freehold and the objects need, one installer", (*examination).crds, true},
+	{"operator", "the operator's Deployment: there, and available", (*examination).operator, false},
+	{"leader", "the Lease: one replica holds it, and renews it", (*examination).leader, false},
+	{"restarts", "the operator's pods: they run, and do not restart", (*examination).restarts, false},
+	{"version", "the operator's image: it names a version, that of this plugin", (*examination).version, false},
+	{"operators", "other operators: none of ToolHive's or Freehold's works on the same MCPServers, and each MCPServer has one", (*examination).operators, true},
+	{"rights", "the rights of the operator's ServiceAccount: all of the ClusterRole freehold", (*examination).rights, false},
+	{"policies", "the optional admission policies: whole, and about this operator", (*examination).policies, true},
+	{"images", "images of proxyrunners and MCP servers: versions that are known and tested", (*examination).images, false},
+	{"names", "names of children: none is taken by an object of another owner", (*examination).names, true},
+	{"services", "Services: those of MCPServers lead to no pods of others, and those of others to no backend", (*examination).services, true},
 }
 
 // Examine makes all checks. One that cannot read something says so, and the others go on; the error is for a cluster that does not
@@ -162,7 +160,7 @@ func Examine(s Subject) (Diagnosis, error) {
 	e := newExamination(s)
 	found := Diagnosis{Operator: s.Operator, Plugin: s.Plugin, State: OK, Checks: []Check{}}
 	for _, check := range checks {
-		if s.Pre && !slices.Contains(before, check.name) {
+		if s.Pre && !check.pre {
 			continue
 		}
 		c := Check{Name: check.name, About: check.about, State: OK, Findings: []Finding{}}

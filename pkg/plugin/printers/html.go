@@ -18,8 +18,7 @@ import (
 	"github.com/freehold-dev/freehold/pkg/printable"
 )
 
-// It is filled in without html/template: that calls methods by their names, for which the linker would keep every method of every type, and
-// the plugin would be half as large again.
+// It is filled in without html/template, which calls methods by name: the linker would keep all methods, and the plugin grow by half.
 //
 //go:embed page.html
 var pageSource string
