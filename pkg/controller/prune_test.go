@@ -52,6 +52,15 @@ func (o *operating) roll(revision string) {
 	o.rest()
 }
 
+// serveFirstRevision has the backend serve, and the first ReplicaSet of the proxy.
+func (o *operating) serveFirstRevision() {
+	o.t.Helper()
+	backendReady(o.apiServer, "web")
+	o.addBackendPod(o.server("web"), "first")
+	o.rest()
+	o.roll("1")
+}
+
 // policies returns the policies that there are ConfigMaps of.
 func (o *operating) policies() (found []string) {
 	o.t.Helper()
@@ -86,11 +95,7 @@ func TestConfigMapsStayWhileTheyAreInUse(t *testing.T) {
 	server := newServer("web")
 	policy("permit")(server)
 	operate(t, []runtime.Object{server}, nil, func(_ *testing.T, o *operating) {
-		backendReady(o.apiServer, "web")
-		o.addBackendPod(o.server("web"), "first")
-		o.rest()
-		o.roll("1")
-
+		o.serveFirstRevision()
 		change(o.apiServer, "web", policy("forbid"))
 		o.rest()
 		o.expectPolicies("the Deployment is rolling", "forbid", "permit")

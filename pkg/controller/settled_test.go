@@ -200,10 +200,7 @@ func TestRestIsRememberedAfterAnEdit(t *testing.T) {
 	server := newServer("web")
 	policy("permit")(server)
 	operate(t, []runtime.Object{server}, nil, func(t *testing.T, o *operating) {
-		backendReady(o.apiServer, "web")
-		o.addBackendPod(o.server("web"), "first")
-		o.rest()
-		o.roll("1")
+		o.serveFirstRevision()
 		before := o.states.get(key("web")).settled
 		change(o.apiServer, "web", policy("forbid"))
 		o.rest()

@@ -93,6 +93,12 @@ func pruningOf(p *pass) *pruning {
 	return in
 }
 
+// hasMore reports whether something is to be deleted, or is somebody else's: whether that is refused is for the pods to decide.
+func (in *pruning) hasMore() bool {
+	unused, _ := in.decide()
+	return len(unused) > 0 || slices.ContainsFunc(in.unwanted, func(ref apply.ObjectRef) bool { return isInTheWay(in.Snapshot, ref) })
+}
+
 // inUse reports whether pods use a child that is not wanted, or may come to.
 func (in *pruning) inUse(ref apply.ObjectRef) bool {
 	switch ref.Kind {

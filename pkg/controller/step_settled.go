@@ -22,7 +22,7 @@ func recallSettled(p *pass, do *executor) bool {
 	}
 	left := known.left
 	left.Snapshot = p.Snapshot
-	if unused, _ := left.decide(); len(unused) > 0 {
+	if left.hasMore() {
 		return true
 	}
 	do.refuse(known.conflicts...)
@@ -32,14 +32,15 @@ func recallSettled(p *pass, do *executor) bool {
 }
 
 func settle(p *pass, _ *executor) {
-	if hasSettled(p) {
-		told := *p.result
-		told.Intents, told.Absent = nil, nil
-		left := pruningOf(p)
-		left.unwanted = slices.DeleteFunc(left.unwanted, func(ref apply.ObjectRef) bool { return p.Object(ref) == nil })
-		left.Snapshot, left.unwritten = nil, p.unwritten.Clone()
-		p.state.settled = &settledPass{inputHash(p.Snapshot, p.input), told, slices.Clone(p.refused[p.refusedBefore:]), *left, p.unattempted}
+	left := pruningOf(p)
+	if !hasSettled(p) || left.hasMore() {
+		return
 	}
+	told := *p.result
+	told.Intents, told.Absent = nil, nil
+	left.unwanted = slices.DeleteFunc(left.unwanted, func(ref apply.ObjectRef) bool { return p.Object(ref) == nil })
+	left.Snapshot, left.unwritten = nil, p.unwritten.Clone()
+	p.state.settled = &settledPass{inputHash(p.Snapshot, p.input), told, slices.Clone(p.refused[p.refusedBefore:]), *left, p.unattempted}
 }
 
 // inputHash identifies the input that children are rendered from and their state, as far as these decide about writes to
@@ -67,21 +68,17 @@ func inputHash(v *observed.Snapshot, input render.Input) uint64 {
 	return h.Sum64()
 }
 
-// hasSettled reports whether a pass has left nothing to do about the children, and nothing that does not follow from the same
+// hasSettled reports whether a pass has left nothing to do about the children that are wanted, and nothing that does not follow from the same
 // input: it neither waits for a time, nor carries out a request of the MCPServer's author, nor takes the MCPServer over. It
 // may have met with conflicts, which wait for a change. It may wait for the backend to begin with the proxy, but not if an answer
 // has shown meanwhile that the backend is ready.
 func hasSettled(p *pass) bool {
-	left := pruningOf(p)
-	unused, _ := left.decide()
-	readByMistake := func(ref apply.ObjectRef) bool { return isInTheWay(p.Snapshot, ref) } // Pods decide about the refusal.
 	_, _, restarts := render.ImmediateRestart(p.Server)
 	asked := func(key string) bool { return p.Server.Annotations[key] != "" }
 	passes := func(refusal error) bool { return apply.ClassOf(refusal) != apply.ClassConflict }
 	return !restarts && !p.blocked && !p.discovered && !p.wrote && !slices.ContainsFunc(p.refused, passes) && p.held == 0 && len(p.capped)+len(p.altered) == 0 && len(p.forged)+len(p.confirmed) == 0 &&
 		p.takeover.isIdle() && (p.Deployment() != nil || !findsBackend(p)) &&
-		!slices.ContainsFunc([]string{v1beta1.AnnotationTake, v1beta1.AnnotationTakeRecord, v1beta1.AnnotationYield}, asked) &&
-		len(unused) == 0 && !slices.ContainsFunc(left.unwanted, readByMistake)
+		!slices.ContainsFunc([]string{v1beta1.AnnotationTake, v1beta1.AnnotationTakeRecord, v1beta1.AnnotationYield}, asked)
 }
 
 // hashReferences adds the referenced objects of an MCPServer to the hash of an input.
