@@ -22,6 +22,8 @@ const (
 	// Server is an MCP server for all transports, and NextServer is the same with another version.
 	Server     = "freehold.invalid/mcp-server:1"
 	NextServer = "freehold.invalid/mcp-server:2"
+	// Sample is Server under the name of the image of deploy/samples, as the local node reaches no registry.
+	Sample = "ghcr.io/stackloklabs/yardstick/yardstick-server:1.1.1"
 	// Client is an MCP client; its arguments control it.
 	Client = "freehold.invalid/mcp-client:1"
 )
@@ -60,9 +62,14 @@ var contents = map[string]content{
 	Pause:       {program: "pause", module: "hack", pkg: "./images/pause"},
 	ProxyRunner: {program: "thv-proxyrunner", tool: binaries.ProxyRunner},
 	VirtualMCP:  {program: "vmcp", tool: binaries.VirtualMCP},
-	Server:      {program: "mcp-server", module: "hack/images/mcp", pkg: "./server", env: []string{versionEnv + "1"}},
-	NextServer:  {program: "mcp-server", module: "hack/images/mcp", pkg: "./server", env: []string{versionEnv + "2"}},
+	Server:      server("1"),
+	Sample:      server("1"),
+	NextServer:  server("2"),
 	Client:      {program: "mcp-client", module: "hack/images/mcp", pkg: "./client"},
+}
+
+func server(version string) content {
+	return content{program: "mcp-server", module: "hack/images/mcp", pkg: "./server", env: []string{versionEnv + version}}
 }
 
 // Write writes an archive of each named image to the directory and returns their paths, in the order of the names.

@@ -65,6 +65,30 @@ func Install(ctx context.Context, config *rest.Config, progress io.Writer) error
 	return Apply(ctx, config, Namespace, objects)
 }
 
+// Record applies the operator's Deployment without pods, as a record of the arguments with which it runs as a process: kubectl freehold
+// reads them there.
+func Record(ctx context.Context, config *rest.Config, args ...string) error {
+	objects, err := Decode([]byte(deploy.Install))
+	if err != nil {
+		return fmt.Errorf("cannot read install.yaml: %w", err)
+	}
+	deployment := objects[slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })]
+	containers, _, err := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
+	if err != nil {
+		return fmt.Errorf("cannot read install.yaml: %w", err)
+	}
+	container := containers[0].(map[string]any)
+	for _, arg := range args {
+		container["args"] = append(container["args"].([]any), arg)
+	}
+	err = errors.Join(unstructured.SetNestedSlice(deployment.Object, containers, "spec", "template", "spec", "containers"),
+		unstructured.SetNestedField(deployment.Object, int64(0), "spec", "replicas"))
+	if err != nil {
+		return err
+	}
+	return Apply(ctx, config, Namespace, []*unstructured.Unstructured{deployment})
+}
+
 // withoutOthers leaves those definitions out by which the API server would drop fields from what is stored, and those that it
 // would refuse, since nothing is forced.
 func withoutOthers(

@@ -119,6 +119,11 @@ func run(ctx context.Context, out io.Writer, containers, once bool) (err error) 
 	if err := operator.Install(ctx, c.RESTConfig(), out); err != nil {
 		return err
 	}
+	if c.Owned() {
+		if err := operator.Record(ctx, c.RESTConfig(), args...); err != nil {
+			return err
+		}
+	}
 	kubeconfig, err := c.ServiceAccountKubeconfig(ctx, operator.Namespace, operator.ServiceAccount)
 	if err != nil {
 		return err
@@ -138,7 +143,7 @@ func run(ctx context.Context, out io.Writer, containers, once bool) (err error) 
 	if !c.Owned() {
 		defer func() { err = errors.Join(err, removeSamples(c)) }()
 	}
-	samples, err := applySamples(ctx, c, containers)
+	samples, err := applySamples(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -183,7 +188,7 @@ func (s stepper) say(format string, args ...any) {
 	fmt.Fprintf(s.out, "%6.1fs  %s\n", time.Since(s.start).Seconds(), fmt.Sprintf(format, args...))
 }
 
-func applySamples(ctx context.Context, c *cluster.Cluster, containers bool) ([]*unstructured.Unstructured, error) {
+func applySamples(ctx context.Context, c *cluster.Cluster) ([]*unstructured.Unstructured, error) {
 	core, err := kubernetes.NewForConfig(c.RESTConfig())
 	if err != nil {
 		return nil, err
@@ -195,11 +200,6 @@ func applySamples(ctx context.Context, c *cluster.Cluster, containers bool) ([]*
 	samples, err := operator.Samples()
 	if err != nil {
 		return nil, err
-	}
-	if containers {
-		if err := useLocalServer(samples); err != nil {
-			return nil, err
-		}
 	}
 	return samples, operator.Apply(ctx, c.RESTConfig(), samplesNamespace, samples)
 }

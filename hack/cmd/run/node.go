@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/freehold-dev/freehold/hack/cluster"
@@ -33,19 +32,9 @@ func canRunContainers() error {
 	return node.Check()
 }
 
-// startNode starts a node with ToolHive's proxyrunner and a server that takes the place of those of the samples.
+// startNode starts a node with ToolHive's proxyrunner and a server under the name of that of the samples.
 func startNode(ctx context.Context, c *cluster.Cluster, progress io.Writer) (*node.Node, error) {
 	return node.Start(ctx, c, node.Options{
-		Images: []string{images.ProxyRunner, images.Server, images.Client}, Progress: progress,
+		Images: []string{images.ProxyRunner, images.Sample, images.Client}, Progress: progress,
 	})
-}
-
-// useLocalServer gives the samples an image that need not be pulled: the node reaches no registry.
-func useLocalServer(samples []*unstructured.Unstructured) error {
-	for _, sample := range samples {
-		if err := unstructured.SetNestedField(sample.Object, images.Server, "spec", "image"); err != nil {
-			return err
-		}
-	}
-	return nil
 }
