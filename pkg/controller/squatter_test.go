@@ -4,6 +4,7 @@
 package controller
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/apply"
 	"github.com/freehold-dev/freehold/pkg/inventory"
+	"github.com/freehold-dev/freehold/pkg/render"
 	"github.com/freehold-dev/freehold/pkg/runconfig"
 )
 
@@ -153,4 +156,40 @@ func (o *operating) policyInTemplate(name string) string {
 	}
 	o.t.Fatalf("the template of %s names no policy", name)
 	return ""
+}
+
+// A ConfigMap of another client's that a pod of the proxy reads, and that bears none of Freehold's labels, is reported, also by an operator
+// that begins after it was made.
+func TestAConfigMapThatPodsReadIsReportedThoughNoInformerShowsIt(t *testing.T) {
+	const theirs, gone = "web-runconfig-0123456789abcdef", "web-runconfig-fedcba9876543210"
+	operate(t, []runtime.Object{newServer("web"), configMap(theirs, "theirs")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		o.reads()
+		pod := proxyPod("web", maps.Clone(render.ProxySelector("web")))
+		for _, name := range []string{theirs, gone} {
+			pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{
+				ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}},
+			}})
+		}
+		o.addProxyPod("web", pod)
+		o.restart(nil)
+		o.rest()
+		status, reason, message := o.condition("web", v1beta1.ConditionFieldsOwned)
+		if status != metav1.ConditionFalse || reason != v1beta1.ReasonObjectNotOurs || !strings.Contains(message, theirs) {
+			t.Errorf("FieldsOwned is %s because of %s: %s", status, reason, message)
+		}
+		o.reads()
+		o.queue.Add(key("web"))
+		<-time.After(time.Hour)
+		o.rest()
+		if reads := o.reads(); len(reads) > 16 {
+			t.Errorf("%d reads in an hour: %v", len(reads), reads)
+		}
+		remove[*corev1.ConfigMap](o.apiServer, theirs)
+		<-time.After(apply.LongestWait)
+		o.rest()
+		if status, reason, message := o.condition("web", v1beta1.ConditionFieldsOwned); status != metav1.ConditionTrue {
+			t.Errorf("FieldsOwned is %s because of %s after it has gone: %s", status, reason, message)
+		}
+	})
 }

@@ -101,8 +101,13 @@ func refuseMisread(p *pass, do *executor) {
 	for _, name := range slices.Compact(named) {
 		ref := configMapRef(p.Snapshot, name)
 		child := inventory.Named(ref, p.Key.Name)
-		if child != nil && child.ByContent && isInTheWay(p.Snapshot, ref) && !slices.Contains(wanted, ref) {
+		if child == nil || !child.ByContent || slices.Contains(wanted, ref) {
+			continue
+		}
+		if isInTheWay(p.Snapshot, ref) {
 			do.write(child.Writer, apply.Request{Object: ref})
+		} else if do.reveal(ref); p.state.unlabelled.get(ref) != nil {
+			p.state.configMaps = append(p.state.configMaps, ref) // From now on passes look at it, as forgetConfigMaps says.
 		}
 	}
 }

@@ -117,12 +117,8 @@ func recallConflicts(p *pass, do *executor) {
 			absent = append(absent, claimKey{inventory.MainWriter(ref.Kind, ref.Name), ref})
 		}
 	}
-	for _, proxy := range absent {
-		if !slices.Contains(waiting, proxy) {
-			waiting = append(waiting, proxy)
-		}
-	}
-	for _, w := range slices.DeleteFunc(waiting, p.attempted.Has) {
+	absent = slices.DeleteFunc(absent, func(proxy claimKey) bool { return slices.Contains(waiting, proxy) })
+	for _, w := range slices.DeleteFunc(slices.Concat(waiting, absent), p.attempted.Has) {
 		conflict, known := do.reviewConflict(w)
 		if conflict != nil {
 			do.refuse(conflict)

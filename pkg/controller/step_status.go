@@ -173,9 +173,7 @@ func observeRefusals(v *observed.Snapshot, refused []error, observation *status.
 	observation.Unapplied = slices.ContainsFunc(refused, func(err error) bool { return concernsPods(v.Server, err) })
 	observation.Unwritten = slices.ContainsFunc(refused, func(err error) bool { return isDue(v.Server, err) }) ||
 		slices.ContainsFunc(refused, isMomentary) && meta.IsStatusConditionFalse(v.Server.Status.Conditions, v1beta1.ConditionReady)
-	for _, err := range refused {
-		observation.Unsettled = observation.Unsettled || apply.Policies()[apply.ClassOf(err)].Passes
-	}
+	observation.Unsettled = slices.ContainsFunc(refused, func(err error) bool { return !endures(err) })
 }
 
 // isDoubtful reports whether a conflict that the status reports may stand without being known now: the write of the object was forbidden,
