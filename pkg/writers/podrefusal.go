@@ -5,6 +5,7 @@ package writers
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,12 +46,9 @@ func podRefusals(core kubernetes.Interface) func(ctx context.Context, namespace 
 
 // lastSeen returns when an event has last come. Clients of before events.k8s.io/v1, as the controllers of Kubernetes are, fill in other fields.
 func lastSeen(event *eventsv1.Event) time.Time {
-	at := event.EventTime.Time
+	at := []time.Time{event.EventTime.Time, event.DeprecatedLastTimestamp.Time}
 	if event.Series != nil {
-		at = event.Series.LastObservedTime.Time
+		at = append(at, event.Series.LastObservedTime.Time)
 	}
-	if last := event.DeprecatedLastTimestamp.Time; last.After(at) {
-		at = last
-	}
-	return at
+	return slices.MaxFunc(at, time.Time.Compare)
 }

@@ -156,14 +156,9 @@ func stateOf(pod *corev1.Pod) string {
 
 // lastTold returns when an event was told last. Of the fields that say so, those who write events set different ones.
 func lastTold(e *corev1.Event) time.Time {
-	last := e.FirstTimestamp.Time
-	for _, at := range []time.Time{e.EventTime.Time, e.LastTimestamp.Time} {
-		if at.After(last) {
-			last = at
-		}
+	at := []time.Time{e.FirstTimestamp.Time, e.EventTime.Time, e.LastTimestamp.Time}
+	if e.Series != nil {
+		at = append(at, e.Series.LastObservedTime.Time)
 	}
-	if e.Series != nil && e.Series.LastObservedTime.After(last) {
-		last = e.Series.LastObservedTime.Time
-	}
-	return last
+	return slices.MaxFunc(at, time.Time.Compare)
 }
