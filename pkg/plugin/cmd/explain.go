@@ -237,10 +237,10 @@ func (e explained) Print(to io.Writer, palette printers.Palette, _ time.Time, wi
 			rows = append(rows, []string{"", w.Writer, "but not " + path})
 		}
 	}
-	if err := printers.Table(to, palette, []string{"OBJECT", "WRITER", "OWNS"}, rows); err != nil {
+	if err := printers.Table(to, palette, []string{"OBJECT", "WRITER", "OWNS"}, rows, wide); err != nil {
 		return err
 	}
-	return showReferences(to, palette, e.References)
+	return showReferences(to, palette, e.References, wide)
 }
 
 // means reports whether a word names the kind of object that a writer writes, as kubectl would take it.
@@ -370,7 +370,7 @@ func fieldsAt(set *fieldpath.Set, path string) (fields []string) {
 }
 
 // showReferences shows them as a table, with a row for each field.
-func showReferences(to io.Writer, palette printers.Palette, references []explainedReference) error {
+func showReferences(to io.Writer, palette printers.Palette, references []explainedReference, wide bool) error {
 	if len(references) == 0 {
 		return nil
 	}
@@ -385,5 +385,5 @@ func showReferences(to io.Writer, palette printers.Palette, references []explain
 		}
 	}
 	fmt.Fprintln(to)
-	return printers.Table(to, palette, []string{"COMES FROM", "BY", "FIELD"}, rows)
+	return printers.Table(to, palette, []string{"COMES FROM", "BY", "FIELD"}, rows, wide)
 }

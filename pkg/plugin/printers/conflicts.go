@@ -193,5 +193,5 @@ func (c contested) table(to io.Writer, palette Palette, now time.Time, wide bool
 		}
 		rows = append(rows, cells)
 	}
-	return Table(to, palette, heads, rows)
+	return Table(to, palette, heads, rows, wide)
 }

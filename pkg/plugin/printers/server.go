@@ -39,7 +39,7 @@ func (s Server) Print(to io.Writer, palette Palette, now time.Time, wide bool) e
 			rows = append(rows, []string{indent + branch + pod.Object, pod.State, age(pod.Created)})
 		}
 	}
-	if err := Table(to, palette, rows[0], rows[1:]); err != nil {
+	if err := Table(to, palette, rows[0], rows[1:], true); err != nil {
 		return err
 	}
 	rows = nil
@@ -47,7 +47,7 @@ func (s Server) Print(to io.Writer, palette Palette, now time.Time, wide bool) e
 		rows = append(rows, []string{c.Type, string(c.Status), c.Reason, Age(c.LastTransitionTime.Time, now), c.Message})
 	}
 	fmt.Fprintln(to)
-	if err := Table(to, palette, []string{"CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"}, rows); err != nil {
+	if err := Table(to, palette, []string{"CONDITION", "STATUS", "REASON", "SINCE", "MESSAGE"}, rows, true); err != nil {
 		return err
 	}
 	events := s.Events
@@ -64,7 +64,7 @@ func (s Server) Print(to io.Writer, palette Palette, now time.Time, wide bool) e
 	}
 	if len(rows) > 0 {
 		fmt.Fprintln(to)
-		if err := Table(to, palette, []string{"LAST", "EVENT", "REASON", "OBJECT", "COUNT", "MESSAGE"}, rows); err != nil {
+		if err := Table(to, palette, []string{"LAST", "EVENT", "REASON", "OBJECT", "COUNT", "MESSAGE"}, rows, true); err != nil {
 			return err
 		}
 	}

@@ -8,22 +8,64 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/freehold-dev/freehold/pkg/printable"
 )
 
-// Table prints rows in columns as wide as they need to be. Cells of a row that have no head are left out.
-func Table(to io.Writer, palette Palette, heads []string, rows [][]string) error {
+// tableWidth is how wide a table may get, in characters, unless it is asked for whole.
+const tableWidth = 120
+
+// Table prints rows in columns as wide as they need to be. Cells of a row that have no head are left out. Unless wide, the widest columns
+// get less room where the table would be wider than tableWidth: the row of a cell that needs more goes on in the next line.
+func Table(to io.Writer, palette Palette, heads []string, rows [][]string, wide bool) error {
+	const gap = "   "
 	out := bufio.NewWriter(to)
-	for i, line := range aligned(append([][]string{heads}, rows...), "   ") {
+	lines := aligned(append([][]string{heads}, rows...), gap)
+	if !wide && slices.ContainsFunc(lines, func(line string) bool { return utf8.RuneCountInString(strings.TrimRight(line, " ")) > tableWidth }) {
+		lines = fitted(append([][]string{heads}, rows...), len(gap))
+	}
+	for i, line := range lines {
 		if line = strings.TrimRight(line, " "); i == 0 {
 			line = palette.Bold(line)
 		}
 		fmt.Fprintln(out, line)
 	}
 	return out.Flush()
+}
+
+// fitted returns the lines of rows that are too wide, with a gap of some characters between cells. Text that is longer than tableWidth stays so.
+func fitted(rows [][]string, gap int) (lines []string) {
+	widths, left := make([]int, len(rows[0])), tableWidth+gap
+	for column := range widths {
+		for _, r := range rows {
+			if column < len(r) {
+				widths[column] = max(widths[column], utf8.RuneCountInString(printable.Text(r[column])))
+			}
+		}
+		left -= widths[column] + gap
+	}
+	for ; left < 0; left++ {
+		widths[slices.Index(widths, slices.Max(widths))]--
+	}
+	for _, r := range rows {
+		line, start := "", 0
+		for column, width := range widths[:min(len(r), len(widths))] {
+			text := printable.Text(r[column])
+			at := max(0, min(start, tableWidth-utf8.RuneCountInString(text)))
+			if start += width + gap; text == "" {
+				continue
+			}
+			if line != "" && utf8.RuneCountInString(line)+gap > at {
+				lines, line = append(lines, line), ""
+			}
+			line = pad(line, at) + text
+		}
+		lines = append(lines, line)
+	}
+	return lines
 }
 
 // aligned returns a line for each row, in which each cell is printable, as wide as the widest of its column, and has a gap behind it.
@@ -63,7 +105,7 @@ func Value(value any, short bool) string {
 		text = printable.Text(string(encoded))
 	}
 	if runes := []rune(text); short && len(runes) > shortValue {
-		return string(runes[:shortValue-1]) + "…"
+		return string(runes[:shortValue/2-1]) + "…" + string(runes[len(runes)-shortValue/2:]) // A tag or a digest is at the end.
 	}
 	return text
 }

@@ -256,7 +256,7 @@ func (s ServerTakeover) changes(to io.Writer, palette Palette, wide bool) error 
 			continue
 		}
 		fmt.Fprintln(to, palette.Dim(when+":"))
-		if err := Table(to, palette, heads, rows); err != nil {
+		if err := Table(to, palette, heads, rows, wide); err != nil {
 			return err
 		}
 	}
@@ -365,7 +365,7 @@ func (h Handback) Print(to io.Writer, palette Palette) error {
 	}
 	rows, alone := rowsOf(h.Objects, false)
 	if len(rows) > 0 {
-		if err := Table(to, palette, []string{"OBJECT", "FIELD", "NOW", "AFTERWARDS"}, rows); err != nil {
+		if err := Table(to, palette, []string{"OBJECT", "FIELD", "NOW", "AFTERWARDS"}, rows, false); err != nil {
 			return err
 		}
 	}

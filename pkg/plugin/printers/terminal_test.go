@@ -7,8 +7,10 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -108,11 +110,54 @@ func TestNothingSteersTheTerminal(t *testing.T) {
 				if !strings.Contains(text, "READY") {
 					t.Errorf("the value is not there:\n%s", text)
 				}
-				if got, want := strings.Count(text, "\n"), strings.Count(want.String(), "\n"); got != want && name != "tree" {
+				// A line of the tree, and a cell of a table that is not wide, goes on in an indented line.
+				if got, want := strings.Count(text, "\n"), strings.Count(want.String(), "\n"); got != want && name != "tree" && name != "handback" {
 					t.Errorf("%d lines, want %d:\n%s", got, want, text)
 				}
 			})
 		}
+	}
+}
+
+// Tables fit tableWidth unless they are wide, and say the same.
+func TestTablesFit(t *testing.T) {
+	heads := []string{"OBJECT", "FIELD", "NOW"}
+	rows := [][]string{
+		{"deployment.apps/web", `.spec.template.spec.containers[name="toolhive"].env[name="A"].valueFrom`, strings.Repeat("x", 40)},
+		{"", "", "a sentence of many words, which says why something is as it is, and who has to change what so that it is not"},
+		{"service/web"},
+	}
+	print := func(wide bool) string {
+		var out strings.Builder
+		if err := printers.Table(&out, printers.Palette{}, heads, rows, wide); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	fitted, whole := print(false), print(true)
+	for line := range strings.Lines(fitted) {
+		if length := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); length > 120 {
+			t.Errorf("%d characters: %s", length, line)
+		}
+	}
+	if lines := strings.Count(whole, "\n"); lines != 4 {
+		t.Errorf("%d lines of the wide table:\n%s", lines, whole)
+	}
+	letters := func(text string) string {
+		sorted := []byte(strings.Join(strings.Fields(text), ""))
+		slices.Sort(sorted)
+		return string(sorted)
+	}
+	for _, cell := range slices.Concat(rows...) {
+		if !strings.Contains(fitted, cell) {
+			t.Errorf("%q is not whole", cell)
+		}
+	}
+	if letters(fitted) != letters(whole) {
+		t.Errorf("the fitted table says something else:\n%s", fitted)
+	}
+	if rows = rows[2:]; print(false) != print(true) {
+		t.Errorf("a narrow table is changed:\n%s", print(false))
 	}
 }
 
