@@ -101,62 +101,85 @@ func (f Family) names() []string {
 // Families returns the operator's own metrics, by name.
 func Families() []Family {
 	return []Family{
-		{Name: Build, Type: Gauge, Stability: metrics.ALPHA,
+		{
+			Name: Build, Type: Gauge, Stability: metrics.ALPHA,
 			Help: "1, with the version of the operator as its labels.",
 			Labels: []Label{
 				{Name: "version", Meaning: "of Freehold"},
 				{Name: "commit", Meaning: "of the source"},
 				{Name: "go_version", Meaning: "of the compiler"},
-			}},
-		{Name: Claims, Type: Counter, Stability: metrics.ALPHA,
+			},
+		},
+		{
+			Name: Claims, Type: Counter, Stability: metrics.ALPHA,
 			Help:   "Edits of managedFields by writer, kind of object and cause.",
-			Labels: []Label{writerLabel(), kindLabel(), {Name: "cause", Meaning: "why fields changed owners", Values: valuesOf(apply.Causes())}}},
-		{Name: Configs, Type: Gauge, Stability: metrics.ALPHA,
+			Labels: []Label{writerLabel(), kindLabel(), {Name: "cause", Meaning: "why fields changed owners", Values: valuesOf(apply.Causes())}},
+		},
+		{
+			Name: Configs, Type: Gauge, Stability: metrics.ALPHA,
 			Help: "Objects that MCPServers refer to, by kind and by the operator that writes their status and finalizer; undecided while Freehold waits to see whether ToolHive's operator writes them.",
 			Labels: []Label{
 				{Name: "kind", Meaning: "of the object", Values: configKinds()},
 				{Name: "owner", Meaning: "which operator", Values: valuesOf(configcontroller.ConfigOwners())},
-			}},
-		{Name: Conflicts, Type: Gauge, Stability: metrics.ALPHA,
+			},
+		},
+		{
+			Name: Conflicts, Type: Gauge, Stability: metrics.ALPHA,
 			Help: "Fields that another field manager owns and for which a writer wants a different value.",
 			Labels: []Label{writerLabel(), kindLabel(), {
 				Name: "manager_class", Meaning: "class of the field's owner", Values: valuesOf(managers.ManagerClasses()),
 			}},
 		},
-		{Name: OnDelete, Type: Gauge, Stability: metrics.ALPHA,
+		{
+			Name: OnDelete, Type: Gauge, Stability: metrics.ALPHA,
 			Help: "1 for each StatefulSet of an MCPServer with the updateStrategy OnDelete: Kubernetes does not replace its pods.",
 			Labels: []Label{
 				{Name: "namespace", Meaning: "of the StatefulSet"},
 				{Name: "statefulset", Meaning: "its name"},
-			}},
-		{Name: Panics, Type: Counter, Stability: metrics.ALPHA,
-			Help: "Panics, each confined to one object, which is tried again. The log has the stacks."},
-		{Name: QueueWait, Type: Gauge, Stability: metrics.ALPHA,
+			},
+		},
+		{
+			Name: Panics, Type: Counter, Stability: metrics.ALPHA,
+			Help: "Panics, each confined to one object, which is tried again. The log has the stacks.",
+		},
+		{
+			Name: QueueWait, Type: Gauge, Stability: metrics.ALPHA,
 			Help:   "How long the oldest key of a workqueue has waited, in seconds; 0 when none waits.",
-			Labels: []Label{{Name: "queue", Meaning: "which workqueue, as `name` of the metrics `workqueue_*`", Values: controller.QueueNames()}}},
-		{Name: Rollouts, Type: Gauge, Stability: metrics.ALPHA,
+			Labels: []Label{{Name: "queue", Meaning: "which workqueue, as `name` of the metrics `workqueue_*`", Values: controller.QueueNames()}},
+		},
+		{
+			Name: Rollouts, Type: Gauge, Stability: metrics.ALPHA,
 			Help:   "Workloads of MCPServers by tier and phase of their rollout: waiting ones continue when a user or a controller allows it, stuck ones have a pod that does not become ready.",
-			Labels: []Label{tierLabel(), {Name: "phase", Meaning: "of the rollout", Values: valuesOf(rollout.Phases())}}},
-		{Name: StuckRollouts, Type: Gauge, Stability: metrics.ALPHA,
+			Labels: []Label{tierLabel(), {Name: "phase", Meaning: "of the rollout", Values: valuesOf(rollout.Phases())}},
+		},
+		{
+			Name: StuckRollouts, Type: Gauge, Stability: metrics.ALPHA,
 			Help: "1 for each workload of an MCPServer whose rollout is stuck. A proxy that waits for its backend is not.",
 			Labels: []Label{
 				{Name: "namespace", Meaning: "of the MCPServer"},
 				{Name: "mcpserver", Meaning: "its name"},
 				tierLabel(),
 				{Name: "reason", Meaning: "of the condition Stalled"},
-			}},
-		{Name: Takeovers, Type: Gauge, Stability: metrics.ALPHA,
+			},
+		},
+		{
+			Name: Takeovers, Type: Gauge, Stability: metrics.ALPHA,
 			Help:   "MCPServers that ToolHive created, by state of their takeover: active are being taken over, waiting wait for their turn, suspended were begun and make no progress.",
-			Labels: []Label{{Name: "state", Meaning: "of the takeover", Values: []string{stateActive, stateSuspended, stateWaiting}}}},
-		{Name: FailingWatches, Type: Gauge, Stability: metrics.ALPHA,
+			Labels: []Label{{Name: "state", Meaning: "of the takeover", Values: []string{stateActive, stateSuspended, stateWaiting}}},
+		},
+		{
+			Name: FailingWatches, Type: Gauge, Stability: metrics.ALPHA,
 			Help: "For how many seconds the operator has not been able to list or watch a kind that it needs, as of the last attempt. Only failing kinds have a series, and for three minutes longer.",
 			Labels: []Label{
 				{Name: "kind", Meaning: "which kind", Values: controller.WatchedKinds()},
 				{Name: "watched_namespace", Meaning: "one of `--watch-namespaces`; empty where all namespaces are watched"},
-			}},
-		{Name: Writes, Type: Counter, Stability: metrics.ALPHA,
+			},
+		},
+		{
+			Name: Writes, Type: Counter, Stability: metrics.ALPHA,
 			Help:   "Writes that Freehold wants, by writer, kind of object and outcome. The outcomes unchanged, held, foreign and stale sent no request.",
-			Labels: []Label{writerLabel(), kindLabel(), {Name: "outcome", Meaning: "result of the intent", Values: outcomes()}}},
+			Labels: []Label{writerLabel(), kindLabel(), {Name: "outcome", Meaning: "result of the intent", Values: outcomes()}},
+		},
 	}
 }
 

@@ -54,45 +54,71 @@ type cause struct {
 
 // table has the rows in their order.
 var table = []Row{
-	{"a referenced object does not exist yet; Freehold waits ten seconds",
-		v1beta1.PhasePending, v1beta1.ReasonNotReady, "MCP server is waiting for what it refers to: ", (*view).awaitsReference},
-	{"the spec or a referenced object cannot be used",
-		v1beta1.PhaseFailed, v1beta1.ReasonNotReady, "Failed to build configuration: ", (*view).hasWrongSpec},
-	{"a write is refused, or admission changes what a pod's policy, process or address depends on",
-		v1beta1.PhaseFailed, v1beta1.ReasonNotReady, "Failed to apply the MCP server's objects: ", (*view).isUnappliable},
-	{"a conflict, or a child's name is taken",
-		v1beta1.PhaseFailed, "", "Some of the desired state is not written", (*view).isContested},
-	{"the proxy or the backend has 0 replicas, and a write has no answer yet",
-		v1beta1.PhasePending, v1beta1.ReasonNotApplied, "Some of the desired state is not written yet", (*view).isUnwrittenAtZero},
-	{"the proxy or the backend has 0 replicas",
-		v1beta1.PhaseStopped, "", "MCP server is stopped (scaled to zero)", (*view).isStopped},
-	{"a pod fails, and waiting does not help",
-		v1beta1.PhaseFailed, v1beta1.ReasonNotReady, "MCP server pod failed: ", (*view).hasFailedPod},
-	{"Kubernetes refuses to create a pod",
-		v1beta1.PhaseFailed, v1beta1.ReasonNotReady, "MCP server pod cannot be created: ", (*view).lacksPod},
-	{"the URL's Service is an ExternalName, or selects other pods than the proxy's",
-		v1beta1.PhaseFailed, v1beta1.ReasonNotReady, "MCP server cannot be reached: ", (*view).isAstray},
-	{"the proxy exits until its backend serves",
-		v1beta1.PhasePending, v1beta1.ReasonNotReady, "MCP server proxy is waiting for its backend: ", (*view).awaitsBackend},
-	{"first start, or the proxy has no pods",
-		v1beta1.PhasePending, v1beta1.ReasonNotReady, "MCP server is being created", (*view).isBeingCreated},
-	{"no pod of the proxy is ready yet",
-		v1beta1.PhasePending, v1beta1.ReasonNotReady, "MCP server is starting", (*view).isStarting},
-	{"all pods of the proxy are being deleted",
-		v1beta1.PhasePending, v1beta1.ReasonNotReady, "No healthy pods found", (*view).lacksHealthyPod},
-	{"the URL's Service is missing",
+	{
+		"a referenced object does not exist yet; Freehold waits ten seconds",
+		v1beta1.PhasePending, v1beta1.ReasonNotReady, "MCP server is waiting for what it refers to: ", (*view).awaitsReference,
+	},
+	{
+		"the spec or a referenced object cannot be used",
+		v1beta1.PhaseFailed, v1beta1.ReasonNotReady, "Failed to build configuration: ", (*view).hasWrongSpec,
+	},
+	{
+		"a write is refused, or admission changes what a pod's policy, process or address depends on",
+		v1beta1.PhaseFailed, v1beta1.ReasonNotReady, "Failed to apply the MCP server's objects: ", (*view).isUnappliable,
+	},
+	{"a conflict, or a child's name is taken", v1beta1.PhaseFailed, "", "Some of the desired state is not written", (*view).isContested},
+	{
+		"the proxy or the backend has 0 replicas, and a write has no answer yet",
+		v1beta1.PhasePending, v1beta1.ReasonNotApplied, "Some of the desired state is not written yet", (*view).isUnwrittenAtZero,
+	},
+	{"the proxy or the backend has 0 replicas", v1beta1.PhaseStopped, "", "MCP server is stopped (scaled to zero)", (*view).isStopped},
+	{
+		"a pod fails, and waiting does not help",
+		v1beta1.PhaseFailed, v1beta1.ReasonNotReady, "MCP server pod failed: ", (*view).hasFailedPod,
+	},
+	{
+		"Kubernetes refuses to create a pod",
+		v1beta1.PhaseFailed, v1beta1.ReasonNotReady, "MCP server pod cannot be created: ", (*view).lacksPod,
+	},
+	{
+		"the URL's Service is an ExternalName, or selects other pods than the proxy's",
+		v1beta1.PhaseFailed, v1beta1.ReasonNotReady, "MCP server cannot be reached: ", (*view).isAstray,
+	},
+	{
+		"the proxy exits until its backend serves",
+		v1beta1.PhasePending, v1beta1.ReasonNotReady, "MCP server proxy is waiting for its backend: ", (*view).awaitsBackend,
+	},
+	{
+		"first start, or the proxy has no pods",
+		v1beta1.PhasePending, v1beta1.ReasonNotReady, "MCP server is being created", (*view).isBeingCreated,
+	},
+	{"no pod of the proxy is ready yet", v1beta1.PhasePending, v1beta1.ReasonNotReady, "MCP server is starting", (*view).isStarting},
+	{
+		"all pods of the proxy are being deleted",
+		v1beta1.PhasePending, v1beta1.ReasonNotReady, "No healthy pods found", (*view).lacksHealthyPod,
+	},
+	{
+		"the URL's Service is missing",
 		v1beta1.PhasePending, v1beta1.ReasonNotReady,
-		"MCP server proxy is running; its Service does not exist, is being deleted, or belongs to another owner", (*view).lacksService},
-	{"the backend's StatefulSet is missing",
-		v1beta1.PhasePending, v1beta1.ReasonNotReady, "MCP server proxy is running; recreating missing workload StatefulSet", (*view).lacksBackend},
-	{"a write is retried, or waits for its turn",
-		v1beta1.PhasePending, "", "Some of the desired state is not written", (*view).isDelayed},
-	{"a write has no answer yet",
-		v1beta1.PhasePending, v1beta1.ReasonNotApplied, "Some of the desired state is not written yet", (*view).isUnwritten},
-	{"pods are replaced or start, or wait for you to act",
-		v1beta1.PhasePending, v1beta1.ReasonNotServing, "The desired state does not serve yet", (*view).isRollingOut},
-	{"all that the spec asks for is written and serves",
-		v1beta1.PhaseReady, v1beta1.ReasonReady, "MCP server is running", (*view).isRunning},
+		"MCP server proxy is running; its Service does not exist, is being deleted, or belongs to another owner", (*view).lacksService,
+	},
+	{
+		"the backend's StatefulSet is missing",
+		v1beta1.PhasePending, v1beta1.ReasonNotReady, "MCP server proxy is running; recreating missing workload StatefulSet", (*view).lacksBackend,
+	},
+	{"a write is retried, or waits for its turn", v1beta1.PhasePending, "", "Some of the desired state is not written", (*view).isDelayed},
+	{
+		"a write has no answer yet",
+		v1beta1.PhasePending, v1beta1.ReasonNotApplied, "Some of the desired state is not written yet", (*view).isUnwritten,
+	},
+	{
+		"pods are replaced or start, or wait for you to act",
+		v1beta1.PhasePending, v1beta1.ReasonNotServing, "The desired state does not serve yet", (*view).isRollingOut,
+	},
+	{
+		"all that the spec asks for is written and serves",
+		v1beta1.PhaseReady, v1beta1.ReasonReady, "MCP server is running", (*view).isRunning,
+	},
 }
 
 // Table returns the rows.

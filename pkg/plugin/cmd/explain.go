@@ -4,6 +4,7 @@
 package cmd
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -227,20 +228,14 @@ func (e explained) Print(to io.Writer, palette printers.Palette, _ time.Time, wi
 			rows = append(rows, []string{object, w.Writer, w.Summary})
 			continue
 		}
-		for i, path := range w.Within {
-			if i > 0 {
-				object = ""
-			}
-			rows = append(rows, []string{object, w.Writer, path})
+		for _, path := range w.Within {
+			rows, object = append(rows, []string{object, w.Writer, path}), ""
 		}
 		for _, path := range w.Except {
 			rows = append(rows, []string{"", w.Writer, "but not " + path})
 		}
 	}
-	if err := printers.Table(to, palette, []string{"OBJECT", "WRITER", "OWNS"}, rows, wide); err != nil {
-		return err
-	}
-	return showReferences(to, palette, e.References, wide)
+	return errors.Join(printers.Table(to, palette, []string{"OBJECT", "WRITER", "OWNS"}, rows, wide), showReferences(to, palette, e.References, wide))
 }
 
 // means reports whether a word names the kind of object that a writer writes, as kubectl would take it.
@@ -376,12 +371,9 @@ func showReferences(to io.Writer, palette printers.Palette, references []explain
 	}
 	var rows [][]string
 	for _, ref := range references {
-		for i, field := range ref.Fields {
-			row := []string{strings.ToLower(ref.Kind) + "/" + ref.Name, ref.Field + " of " + ref.Server, field}
-			if i > 0 {
-				row[0], row[1] = "", ""
-			}
-			rows = append(rows, row)
+		object, by := strings.ToLower(ref.Kind)+"/"+ref.Name, ref.Field+" of "+ref.Server
+		for _, field := range ref.Fields {
+			rows, object, by = append(rows, []string{object, by, field}), "", ""
 		}
 	}
 	fmt.Fprintln(to)

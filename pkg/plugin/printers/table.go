@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -21,13 +22,12 @@ const tableWidth = 120
 // Table prints rows in columns as wide as they need to be. Cells of a row that have no head are left out. Unless wide, the widest columns
 // get less room where the table would be wider than tableWidth: the row of a cell that needs more goes on in the next line.
 func Table(to io.Writer, palette Palette, heads []string, rows [][]string, wide bool) error {
-	const gap = "   "
-	out := bufio.NewWriter(to)
-	lines := aligned(append([][]string{heads}, rows...), gap)
-	if !wide && slices.ContainsFunc(lines, func(line string) bool { return utf8.RuneCountInString(strings.TrimRight(line, " ")) > tableWidth }) {
-		lines = fitted(append([][]string{heads}, rows...), len(gap))
+	most := tableWidth
+	if wide {
+		most = math.MaxInt / 2 // so that no sum overflows
 	}
-	for i, line := range lines {
+	out := bufio.NewWriter(to)
+	for i, line := range aligned(append([][]string{heads}, rows...), "   ", most) {
 		if line = strings.TrimRight(line, " "); i == 0 {
 			line = palette.Bold(line)
 		}
@@ -36,54 +36,36 @@ func Table(to io.Writer, palette Palette, heads []string, rows [][]string, wide 
 	return out.Flush()
 }
 
-// fitted returns the lines of rows that are too wide, with a gap of some characters between cells. Text that is longer than tableWidth stays so.
-func fitted(rows [][]string, gap int) (lines []string) {
-	widths, left := make([]int, len(rows[0])), tableWidth+gap
+// aligned returns lines for the rows, in which each cell is printable, as wide as the widest of its column, and has a gap behind it. The
+// first row has a cell for each column. A line has most characters, unless a cell alone has more.
+func aligned(rows [][]string, gap string, most int) (lines []string) {
+	cell := func(r []string, column int) string {
+		if column < len(r) {
+			return printable.Text(r[column])
+		}
+		return ""
+	}
+	widths, left := make([]int, len(rows[0])), most+len(gap)
 	for column := range widths {
 		for _, r := range rows {
-			if column < len(r) {
-				widths[column] = max(widths[column], utf8.RuneCountInString(printable.Text(r[column])))
-			}
+			widths[column] = max(widths[column], utf8.RuneCountInString(cell(r, column)))
 		}
-		left -= widths[column] + gap
+		left -= widths[column] + len(gap)
 	}
 	for ; left < 0; left++ {
 		widths[slices.Index(widths, slices.Max(widths))]--
 	}
 	for _, r := range rows {
 		line, start := "", 0
-		for column, width := range widths[:min(len(r), len(widths))] {
-			text := printable.Text(r[column])
-			at := max(0, min(start, tableWidth-utf8.RuneCountInString(text)))
-			if start += width + gap; text == "" {
-				continue
-			}
-			if line != "" && utf8.RuneCountInString(line)+gap > at {
+		for column, width := range widths {
+			text := cell(r, column)
+			at := max(0, min(start, most-utf8.RuneCountInString(text)))
+			if start += width + len(gap); text != "" && utf8.RuneCountInString(line) > at {
 				lines, line = append(lines, line), ""
 			}
-			line = pad(line, at) + text
+			line = pad(pad(line, at)+text, start)
 		}
 		lines = append(lines, line)
-	}
-	return lines
-}
-
-// aligned returns a line for each row, in which each cell is printable, as wide as the widest of its column, and has a gap behind it.
-// The first row has a cell for each column.
-func aligned(rows [][]string, gap string) []string {
-	lines := make([]string, len(rows))
-	for column := range rows[0] {
-		width := 0
-		cells := make([]string, len(rows))
-		for i, r := range rows {
-			if column < len(r) {
-				cells[i] = printable.Text(r[column])
-			}
-			width = max(width, utf8.RuneCountInString(cells[i]))
-		}
-		for i, cell := range cells {
-			lines[i] += pad(cell, width) + gap
-		}
 	}
 	return lines
 }

@@ -127,14 +127,14 @@ func TestTablesFit(t *testing.T) {
 		{"", "", "a sentence of many words, which says why something is as it is, and who has to change what so that it is not"},
 		{"service/web"},
 	}
-	print := func(wide bool) string {
+	show := func(wide bool) string {
 		var out strings.Builder
 		if err := printers.Table(&out, printers.Palette{}, heads, rows, wide); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()
 	}
-	fitted, whole := print(false), print(true)
+	fitted, whole := show(false), show(true)
 	for line := range strings.Lines(fitted) {
 		if length := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); length > 120 {
 			t.Errorf("%d characters: %s", length, line)
@@ -156,8 +156,8 @@ func TestTablesFit(t *testing.T) {
 	if letters(fitted) != letters(whole) {
 		t.Errorf("the fitted table says something else:\n%s", fitted)
 	}
-	if rows = rows[2:]; print(false) != print(true) {
-		t.Errorf("a narrow table is changed:\n%s", print(false))
+	if rows = rows[2:]; show(false) != show(true) {
+		t.Errorf("a narrow table is changed:\n%s", show(false))
 	}
 }
 
