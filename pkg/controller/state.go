@@ -179,10 +179,9 @@ type tierStates struct{ backend, proxy rollout.State }
 type ownStatus struct {
 	// known is set once this process has written such a status, or found it written.
 	known bool
-	// contested are the objects of the conflicts that the status reports, and conflicts is how many findings report them. contested is nil
-	// while the status may report a conflict that an earlier operator found and this one has not.
+	// contested are the objects of the conflicts that the status reports; nil while it may report a conflict that an earlier operator found
+	// and this one has not.
 	contested sets.Set[apply.ObjectRef]
-	conflicts int
 	// take is the digest of the request to take whose end it tells, and missed is set when not all could be taken.
 	take   string
 	missed bool

@@ -65,7 +65,7 @@ func reportStatus(p *pass, do *executor) {
 		do.wakeIn(wake)
 		return
 	}
-	o.Unreported, o.Conflicts = p.state.pending, p.state.told.conflicts
+	o.Unreported = p.state.pending
 	o.Notices = slices.Concat(o.Notices, p.altered, status.ForeignPods(p.Ask.ForeignPods(p.Key)))
 	do.wakeIn(o.Grace(p.Now))
 	p.takeover.reporting = true
@@ -120,18 +120,13 @@ func tells(p *pass, o *status.Observation, next *v1beta1.MCPServerStatus) ownSta
 	now := ownStatus{
 		known: true, contested: sets.New[apply.ObjectRef](), take: before.take, missed: before.missed,
 	}
-	for _, f := range slices.Concat(o.Refusals, o.Contested, o.Delays) {
-		if f.Condition == v1beta1.ConditionFieldsOwned {
-			now.conflicts++
-		}
-	}
 	for _, err := range p.refused {
 		if refusal, ok := errors.AsType[*apply.Refusal](err); ok && (refusal.Class == apply.ClassConflict || refusal.Class == apply.ClassForeign) {
 			now.contested.Insert(refusal.Object)
 		}
 	}
 	if o.Unsettled || o.Doubtful {
-		now.conflicts, now.contested = max(now.conflicts, before.conflicts), now.contested.Union(before.contested)
+		now.contested = now.contested.Union(before.contested)
 		if before.contested == nil && meta.IsStatusConditionFalse(next.Conditions, v1beta1.ConditionFieldsOwned) {
 			now.contested = nil
 		}

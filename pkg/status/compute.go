@@ -74,8 +74,6 @@ func conditionsOf(o Observation, brief []Finding, now time.Time) []metav1.Condit
 	for _, f := range specFindings(o) {
 		set.add(f)
 	}
-	// unknown means that conflicts which were reported may stand without being known now.
-	unknown := o.Unsettled || o.Doubtful
 	if len(o.Invalid) > 0 {
 		// Nothing was tried, so the results of earlier writes still stand.
 		set.keep(v1beta1.ConditionFieldsOwned)
@@ -87,20 +85,14 @@ func conditionsOf(o Observation, brief []Finding, now time.Time) []metav1.Condit
 			v1beta1.ConditionFieldsOwned, metav1.ConditionTrue, v1beta1.ReasonNoConflict,
 			"Freehold owns every field that it sets",
 		}
-		set.clear(unknown, owned)
+		set.clear(o.Unsettled || o.Doubtful, owned) // Conflicts that were reported may stand without being known now.
 		set.clear(o.Unsettled, Finding{v1beta1.ConditionApplied, metav1.ConditionTrue, v1beta1.ReasonApplied, o.written()})
 	}
 	// What a user has to change is listed as a whole. Refusals have one cause as a rule, and each names commands.
 	set.override(slices.Concat(o.Notices, unshared(o)), joined)
 	set.override(unenforced(o), counted)
 	set.override(o.Requests, counted)
-	set.override(slices.Concat(o.Refusals, o.Contested, o.Delays), func(condition string, messages []string) string {
-		n := len(messages)
-		if unknown && condition == v1beta1.ConditionFieldsOwned {
-			n = max(n, o.Conflicts) // Those that were told and are not known now may stand.
-		}
-		return withMore(messages[0], n-1)
-	})
+	set.override(slices.Concat(o.Refusals, o.Contested, o.Delays), counted)
 	set.override(o.wrong(), joined)
 	return set.sorted()
 }

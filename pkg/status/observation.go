@@ -60,8 +60,6 @@ type Observation struct {
 	Doubtful bool
 	// Unwritten is set when a write of the present generation was refused, for whatever reason.
 	Unwritten bool
-	// Conflicts is how many findings of ConditionFieldsOwned were told before, as far as that is known.
-	Conflicts int
 	// Unreported are conditions that were computed before and have not been written. They record since when they hold.
 	Unreported []metav1.Condition
 	// Deployment of the proxy; nil when it does not exist.
