@@ -13,6 +13,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -133,6 +134,30 @@ func TestEndpointStaysWithAHeldProxy(t *testing.T) {
 		for _, want := range []string{"apply Deployment/web freehold-proxy", "apply StatefulSet/web freehold-backend", "apply Service/mcp-web-proxy freehold-service"} {
 			if !slices.Contains(got, want) {
 				t.Errorf("writes %v, want %s", got, want)
+			}
+		}
+	})
+}
+
+// The same holds for an operator that begins when no informer shows the proxy and its Services, since they have lost their labels.
+func TestEndpointStaysWithAHeldProxyThatNoInformerShows(t *testing.T) {
+	operate(t, []runtime.Object{authenticated("web"), issuer("https://idp.example.com")}, nil, func(t *testing.T, o *operating) {
+		o.becomeReady("web")
+		remove[*v1beta1.MCPOIDCConfig](o.apiServer, "corp")
+		o.rest()
+		o.end()
+		change(o.apiServer, "web", func(s *v1beta1.MCPServer) { s.Spec.MCPPort, s.Spec.ProxyPort = 9999, 7777 })
+		change(o.apiServer, "web", func(d *appsv1.Deployment) { d.Labels = nil })
+		for _, name := range []string{"mcp-web", "mcp-web-proxy", "mcp-web-headless"} {
+			change(o.apiServer, name, func(s *corev1.Service) { s.Labels = nil })
+		}
+		o.took()
+		*o = *start(t, o.apiServer, nil)
+		<-time.After(time.Hour)
+		o.rest()
+		for _, w := range o.took() {
+			if strings.Contains(w, "StatefulSet") || strings.Contains(w, "Service/") || strings.Contains(w, "Deployment") {
+				t.Errorf("%s, and the proxy that runs does not know the new ports", w)
 			}
 		}
 	})

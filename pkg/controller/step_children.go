@@ -29,7 +29,7 @@ import (
 // of the object that it depends on. The proxy is not created before the backend has been ready.
 func writeChildren(p *pass, do *executor) {
 	result := p.result
-	moved := (len(result.Held) > 0 || p.queued != nil) && endpointMoves(p.Snapshot)
+	moved := (len(result.Held) > 0 || p.queued != nil) && (!do.reveal(p.DeploymentRef()) || endpointMoves(p.Snapshot))
 	for _, intent := range result.Intents {
 		ref := apply.NewObjectRef(intent.Kind, p.Key.Namespace, intent.Name)
 		if ref.Kind == managers.Deployment && p.Object(ref) == nil && !findsBackend(p) {
@@ -42,8 +42,8 @@ func writeChildren(p *pass, do *executor) {
 		if managers.CountsReplicas(intent.Writer) {
 			continue
 		}
-		if moved && intent.MovesWithProxy() && p.Object(ref) != nil {
-			// The running proxy would not find the object any more.
+		if moved && intent.MovesWithProxy() && (p.Object(ref) != nil || !do.reveal(ref)) {
+			// The running proxy would not find the object any more, which may be there without a label.
 			do.holdBack(ref)
 			continue
 		}
