@@ -141,10 +141,13 @@ func (w *writer[L, A]) ownable(a *attempt[L, A]) (*fieldpath.Set, error) {
 func namesNothing(config reflect.Value) bool {
 	for i := range config.NumField() {
 		field := config.Field(i)
+		if field.IsZero() {
+			continue
+		}
 		name, inline := jsonName(config.Type().Field(i))
 		switch {
 		case inline || name == "name" || name == "namespace": // The kind is inlined.
-		case field.Kind() == reflect.Pointer && !field.IsNil() && name == "metadata":
+		case field.Kind() == reflect.Pointer && name == "metadata":
 			if !namesNothing(field.Elem()) {
 				return false
 			}
@@ -196,12 +199,15 @@ func prune(config reflect.Value, object reflect.Type) {
 	case config.Kind() == reflect.Struct:
 		for i := range config.NumField() {
 			field := config.Field(i)
+			if field.IsZero() {
+				continue // Most fields are, and their names are dear.
+			}
 			name, inline := jsonName(config.Type().Field(i))
 			of, known := fieldsOf(object)[name]
 			switch {
 			case inline:
 				prune(field, object)
-			case known && field.Kind() == reflect.Pointer && !field.IsNil() && of.omitEmpty && of.typ.Kind() != reflect.Pointer && isEmpty(field.Elem()):
+			case known && field.Kind() == reflect.Pointer && of.omitEmpty && of.typ.Kind() != reflect.Pointer && isEmpty(field.Elem()):
 				field.SetZero()
 			case known:
 				prune(field, of.typ)

@@ -182,9 +182,9 @@ func (m *memoryTarget[L, A]) edit(_ context.Context, _, _ string, patch []byte, 
 
 // foresee returns the conflict that the API server would answer an apply with, if the object is disputed; nil for none. The API
 // server's own code finds it in the object that the apply is bound to, so the apply need not be sent. The API server decides
-// whatever else an apply may end with. An Excluded leaves out what is contested.
+// whatever else an apply may end with. An Excluded leaves out what is contested, and an intent that wants nothing is contested by nobody.
 func (w *writer[L, A]) foresee(a *attempt[L, A], config A) error {
-	if !a.disputed || a.Excluded != nil {
+	if !a.disputed || a.Excluded != nil || a.empty {
 		return nil
 	}
 	want, err := withoutPreconditions(config)
