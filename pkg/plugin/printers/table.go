@@ -60,12 +60,15 @@ func aligned(rows [][]string, gap string, most int) (lines []string) {
 		for column, width := range widths {
 			text := cell(r, column)
 			at := max(0, min(start, most-utf8.RuneCountInString(text)))
-			if start += width + len(gap); text != "" && utf8.RuneCountInString(line) > at {
+			if start += width + len(gap); text == "" {
+				continue
+			}
+			if line != "" && utf8.RuneCountInString(line)+len(gap) > at {
 				lines, line = append(lines, line), ""
 			}
-			line = pad(pad(line, at)+text, start)
+			line = pad(line, at) + text
 		}
-		lines = append(lines, line)
+		lines = append(lines, pad(line, start))
 	}
 	return lines
 }
