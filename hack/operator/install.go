@@ -68,14 +68,14 @@ func Install(ctx context.Context, config *rest.Config, progress io.Writer) error
 // Record applies the operator's Deployment without pods, as a record of the arguments with which it runs as a process: kubectl freehold
 // reads them there.
 func Record(ctx context.Context, config *rest.Config, args ...string) error {
-	objects, err := Decode([]byte(deploy.Install))
+	objects, err := Decode([]byte(deploy.Operator))
 	if err != nil {
-		return fmt.Errorf("cannot read install.yaml: %w", err)
+		return fmt.Errorf("cannot read the operator's Deployment: %w", err)
 	}
-	deployment := objects[slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "Deployment" })]
+	deployment := objects[0]
 	containers, _, err := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
 	if err != nil {
-		return fmt.Errorf("cannot read install.yaml: %w", err)
+		return err
 	}
 	container := containers[0].(map[string]any)
 	for _, arg := range args {
@@ -86,7 +86,7 @@ func Record(ctx context.Context, config *rest.Config, args ...string) error {
 	if err != nil {
 		return err
 	}
-	return Apply(ctx, config, Namespace, []*unstructured.Unstructured{deployment})
+	return Apply(ctx, config, Namespace, objects)
 }
 
 // withoutOthers leaves those definitions out by which the API server would drop fields from what is stored, and those that it
