@@ -7,7 +7,6 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 	"time"
 
@@ -77,7 +76,7 @@ func (m OwnerColumn) object(out io.Writer, report *fieldowners.Report) {
 	for i := range rows {
 		cells[i] = rows[i].cells
 	}
-	for i, column := range aligned(cells, "  ", math.MaxInt/2) {
+	for i, column := range aligned(cells, "  ", unbounded) {
 		fmt.Fprint(out, rows[i].colour(column), m.Palette.Dim("│"))
 		if rows[i].text != "" {
 			fmt.Fprint(out, " ", printable.Text(rows[i].text))

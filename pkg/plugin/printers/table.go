@@ -19,12 +19,15 @@ import (
 // tableWidth is how wide a table may get, in characters, unless it is asked for whole.
 const tableWidth = 120
 
+// unbounded is the width of a table that is asked for whole. No sum of it and other widths overflows.
+const unbounded = math.MaxInt / 2
+
 // Table prints rows in columns as wide as they need to be. Cells of a row that have no head are left out. Unless wide, the widest columns
 // get less room where the table would be wider than tableWidth: the row of a cell that needs more goes on in the next line.
 func Table(to io.Writer, palette Palette, heads []string, rows [][]string, wide bool) error {
 	most := tableWidth
 	if wide {
-		most = math.MaxInt / 2 // so that no sum overflows
+		most = unbounded
 	}
 	out := bufio.NewWriter(to)
 	for i, line := range aligned(append([][]string{heads}, rows...), "   ", most) {
@@ -39,28 +42,25 @@ func Table(to io.Writer, palette Palette, heads []string, rows [][]string, wide 
 // aligned returns lines for the rows, in which each cell is printable, as wide as the widest of its column, and has a gap behind it. The
 // first row has a cell for each column. A line has most characters, unless a cell alone has more.
 func aligned(rows [][]string, gap string, most int) (lines []string) {
-	cell := func(r []string, column int) string {
-		if column < len(r) {
-			return printable.Text(r[column])
+	widths, cells, left := make([]int, len(rows[0])), make([][]string, len(rows)), most+len(gap)
+	for i, r := range rows {
+		cells[i] = make([]string, len(widths))
+		for column := range min(len(r), len(widths)) {
+			cells[i][column] = printable.Text(r[column])
+			widths[column] = max(widths[column], utf8.RuneCountInString(cells[i][column]))
 		}
-		return ""
 	}
-	widths, left := make([]int, len(rows[0])), most+len(gap)
-	for column := range widths {
-		for _, r := range rows {
-			widths[column] = max(widths[column], utf8.RuneCountInString(cell(r, column)))
-		}
-		left -= widths[column] + len(gap)
+	for _, width := range widths {
+		left -= width + len(gap)
 	}
 	for ; left < 0; left++ {
 		widths[slices.Index(widths, slices.Max(widths))]--
 	}
-	for _, r := range rows {
+	for _, row := range cells {
 		line, start := "", 0
-		for column, width := range widths {
-			text := cell(r, column)
+		for column, text := range row {
 			at := max(0, min(start, most-utf8.RuneCountInString(text)))
-			if start += width + len(gap); text == "" {
+			if start += widths[column] + len(gap); text == "" {
 				continue
 			}
 			if line != "" && utf8.RuneCountInString(line)+len(gap) > at {
