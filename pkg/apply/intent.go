@@ -200,7 +200,7 @@ func prune(config reflect.Value, object reflect.Type) {
 		for i := range config.NumField() {
 			field := config.Field(i)
 			if field.IsZero() {
-				continue // Most fields are, and their names are dear.
+				continue // Most fields are, and to read their names takes most of the time.
 			}
 			name, inline := jsonName(config.Type().Field(i))
 			of, known := fieldsOf(object)[name]

@@ -347,7 +347,7 @@ func (x *executor) readUnlabelled(ref apply.ObjectRef) (found *observed.Child, e
 func (x *executor) reveal(places ...apply.ObjectRef) (nothing bool) {
 	state, p := x.pass.state, x.pass
 	for _, ref := range places {
-		if known := state.unlabelled[ref]; p.Children[ref] != nil || known != nil && known.absent || p.attempted.Has(claimKey{takeover.MainWriter(ref), ref}) {
+		if p.Children[ref] != nil || state.unlabelled.isFree(ref) || p.attempted.Has(claimKey{takeover.MainWriter(ref), ref}) {
 			continue
 		}
 		found, err := x.readUnlabelled(ref)

@@ -226,8 +226,8 @@ func TestFieldsToRemoveAreThoseThatMayBeThere(t *testing.T) {
 	}
 }
 
-// Of several refusals an object of somebody else's is told first, whichever of them a pass meets first.
-func TestAnObjectOfSomebodyElsesIsToldFirst(t *testing.T) {
+// Of several refusals, a condition reports the one about an object with another owner.
+func TestAnObjectWithAnotherOwnerIsReportedFirst(t *testing.T) {
 	v := viewOf(newServer("web"))
 	conflict := &apply.ConflictError{
 		Refusal: apply.Refusal{Class: apply.ClassConflict, Object: v.DeploymentRef()},
@@ -235,7 +235,9 @@ func TestAnObjectOfSomebodyElsesIsToldFirst(t *testing.T) {
 	}
 	foreign := &apply.Refusal{Class: apply.ClassForeign, Object: apply.NewObjectRef(managers.ConfigMap, "shop", "web-config"), Reason: "it is theirs"}
 	for _, refused := range [][]error{{conflict, foreign}, {foreign, conflict}} {
-		found, _ := refusals(v, refused)
+		var o status.Observation
+		observeRefusals(v, refused, &o)
+		found := o.Refusals
 		if len(found) != 2 || found[0].Reason != v1beta1.ReasonObjectNotOurs || found[1].Reason != v1beta1.ReasonFieldManagerConflict {
 			t.Errorf("told are %v", found)
 		}

@@ -115,6 +115,16 @@ func TestAnUnusableReferenceHoldsTheProxyAlone(t *testing.T) {
 	})
 }
 
+// expectNothingMoved compares what was written since with what may be while the proxy that runs does not know the new ports.
+func (o *operating) expectNothingMoved() {
+	o.t.Helper()
+	for _, w := range o.took() {
+		if strings.Contains(w, "StatefulSet") || strings.Contains(w, "Service/") || strings.Contains(w, "Deployment") {
+			o.t.Errorf("%s, and the proxy that runs does not know the new ports", w)
+		}
+	}
+}
+
 // While a reference cannot be used, neither the backend nor a Service moves away from the proxy that runs.
 func TestEndpointStaysWithAHeldProxy(t *testing.T) {
 	operate(t, []runtime.Object{authenticated("web"), issuer("https://idp.example.com")}, nil, func(t *testing.T, o *operating) {
@@ -123,11 +133,7 @@ func TestEndpointStaysWithAHeldProxy(t *testing.T) {
 		o.rest()
 		change(o.apiServer, "web", func(s *v1beta1.MCPServer) { s.Spec.MCPPort, s.Spec.ProxyPort = 9999, 7777 })
 		o.rest()
-		for _, w := range o.took() {
-			if strings.Contains(w, "StatefulSet") || strings.Contains(w, "Service/") || strings.Contains(w, "Deployment") {
-				t.Errorf("%s, and the proxy that runs does not know the new ports", w)
-			}
-		}
+		o.expectNothingMoved()
 		o.add(issuer("https://idp.example.com"))
 		o.rest()
 		got := o.took()
@@ -155,11 +161,7 @@ func TestEndpointStaysWithAHeldProxyThatNoInformerShows(t *testing.T) {
 		*o = *start(t, o.apiServer, nil)
 		<-time.After(time.Hour)
 		o.rest()
-		for _, w := range o.took() {
-			if strings.Contains(w, "StatefulSet") || strings.Contains(w, "Service/") || strings.Contains(w, "Deployment") {
-				t.Errorf("%s, and the proxy that runs does not know the new ports", w)
-			}
-		}
+		o.expectNothingMoved()
 	})
 }
 

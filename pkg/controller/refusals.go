@@ -79,10 +79,7 @@ func endures(refusal error) bool { return !apply.Policies()[apply.ClassOf(refusa
 // A refusal that has only just begun is left to logs and metrics. The condition of a write that is stored otherwise than sent is True if
 // that binds no pod to another policy, process or address.
 func refusals(v *observed.Snapshot, refused []error) (found, delays []status.Finding) {
-	// The first is told, and the others are counted: an object of somebody else's comes first, in whatever order passes meet with them.
-	rank := map[apply.Class]int{apply.ClassForeign: -1}
-	inOrder := func(a, b error) int { return rank[apply.ClassOf(a)] - rank[apply.ClassOf(b)] }
-	for _, err := range slices.SortedStableFunc(slices.Values(refused), inOrder) {
+	for _, err := range refused {
 		refusal, ok := errors.AsType[*apply.Refusal](err)
 		if !ok || !refusal.IsReported() {
 			continue

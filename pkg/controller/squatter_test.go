@@ -164,7 +164,6 @@ func TestAConfigMapThatPodsReadIsReportedThoughNoInformerShowsIt(t *testing.T) {
 	const theirs, gone = "web-runconfig-0123456789abcdef", "web-runconfig-fedcba9876543210"
 	operate(t, []runtime.Object{newServer("web"), configMap(theirs, "theirs")}, nil, func(t *testing.T, o *operating) {
 		o.becomeReady("web")
-		o.reads()
 		pod := proxyPod("web", maps.Clone(render.ProxySelector("web")))
 		for _, name := range []string{theirs, gone} {
 			pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{

@@ -122,6 +122,9 @@ func (u unlabelledObjects) get(ref apply.ObjectRef) *observed.Child {
 	return nil
 }
 
+// isFree reports whether a name was read, and there was no object.
+func (u unlabelledObjects) isFree(ref apply.ObjectRef) bool { return u[ref] != nil && u[ref].absent }
+
 // note returns what is known of a name, to be changed.
 func (u *unlabelledObjects) note(ref apply.ObjectRef) *unlabelledObject {
 	if *u == nil {

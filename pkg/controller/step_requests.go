@@ -123,7 +123,7 @@ func recallConflicts(p *pass, do *executor) {
 		if conflict != nil {
 			do.refuse(conflict)
 		}
-		if read := p.state.unlabelled[w.object]; !known && (read == nil || !read.absent) { // Nobody contests what is not there.
+		if !known && !p.state.unlabelled.isFree(w.object) {
 			p.unattempted = append(p.unattempted, w.object)
 		}
 	}

@@ -164,7 +164,10 @@ func isWorthTelling(o *status.Observation, refused []error, capped int, wait tim
 
 // observeRefusals adds to an observation what was refused, and what follows from it for the pods and for the report about them.
 func observeRefusals(v *observed.Snapshot, refused []error, observation *status.Observation) {
-	observation.Refusals, observation.Delays = refusals(v, refused)
+	// A condition reports the first refusal and counts the others. An object with another owner comes first, in whatever order a pass finds them.
+	rank := map[apply.Class]int{apply.ClassForeign: -1}
+	inOrder := slices.SortedStableFunc(slices.Values(refused), func(a, b error) int { return rank[apply.ClassOf(a)] - rank[apply.ClassOf(b)] })
+	observation.Refusals, observation.Delays = refusals(v, inOrder)
 	observation.Unapplied = slices.ContainsFunc(refused, func(err error) bool { return concernsPods(v.Server, err) })
 	observation.Unwritten = slices.ContainsFunc(refused, func(err error) bool { return isDue(v.Server, err) }) ||
 		slices.ContainsFunc(refused, isMomentary) && meta.IsStatusConditionFalse(v.Server.Status.Conditions, v1beta1.ConditionReady)
