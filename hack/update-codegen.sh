@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Generates everything that is derived from apis/: deepcopy functions, OpenAPI models, apply
-# configurations, clientset, listers, informers, and the CRDs with their kustomization.
+# configurations, clientset, listers, informers, and the CRDs with their kustomization; and, from
+# client-go, the schema of the built-in kinds that the operator writes.
 set -euo pipefail
 
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)"
@@ -46,6 +47,11 @@ kube::codegen::gen_client \
 	--applyconfig-openapi-schema "${MODELS}" \
 	--with-watch \
 	"${OUT}/apis"
+
+echo "Generating the schema of the built-in kinds"
+mkdir -p "${OUT}/generated/schema"
+(cd "${TOOLS}" && go run ./kindschema "${BOILERPLATE}") >"${MODELS}"
+cp "${MODELS}" "${OUT}/generated/schema/zz_generated.schema.go"
 
 echo "Generating the CRD"
 (cd "${TOOLS}" && go build -o "${GOBIN}/controller-gen" sigs.k8s.io/controller-tools/cmd/controller-gen)

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
 	smdschema "sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
@@ -18,11 +17,12 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	toolhiveac "github.com/freehold-dev/freehold/generated/applyconfiguration"
 	toolhivescheme "github.com/freehold-dev/freehold/generated/clientset/versioned/scheme"
+	kindschema "github.com/freehold-dev/freehold/generated/schema"
 )
 
 // Schema returns the types of the fields of all kinds that Freehold writes.
 func Schema() managedfields.TypeConverter {
-	return schemas{applyconfigurations.NewTypeConverter(scheme.Scheme), toolhiveac.NewTypeConverter(toolhivescheme.Scheme)}
+	return schemas{kindschema.NewTypeConverter(scheme.Scheme), toolhiveac.NewTypeConverter(toolhivescheme.Scheme)}
 }
 
 // schemas are those of Kubernetes' own kinds and of ToolHive's.
