@@ -54,9 +54,7 @@ func NewApplier(observer Observer) *Applier { return NewApplierWithClock(observe
 
 // NewApplierWithClock is NewApplier with a given clock, which measures how long refusals stand.
 func NewApplierWithClock(observer Observer, clock clock.PassiveClock) *Applier {
-	return &Applier{
-		requests: newRequestCache(clock), written: &WriteTracker{}, observer: observer, deletions: lru.New(rememberedDeletions),
-	}
+	return &Applier{requests: newRequestCache(clock), written: &WriteTracker{}, observer: observer, deletions: lru.New(rememberedDeletions)}
 }
 
 // WriteTracker returns the tracker of this applier's own writes that a cache has yet to show.
@@ -242,9 +240,7 @@ func (a *Applier) HasDeleted(live metav1.Object) bool {
 // deletionOf returns what is remembered of the deletion of an object.
 func (a *Applier) deletionOf(uid types.UID) (last deletion, known bool) {
 	found, known := a.deletions.Get(uid)
-	if known {
-		last = found.(deletion)
-	}
+	last, _ = found.(deletion)
 	return last, known
 }
 
@@ -271,6 +267,9 @@ func (a *Applier) Unchanged(w Writer, req Request) bool { return w.rehearse(a.re
 // LastRefusal returns the refusal with which the last attempt to write the intent of a request ended, nil for none, and whether it
 // stands: Sync would answer with it, and send nothing. It does not modify the request, and sends nothing.
 func (a *Applier) LastRefusal(w Writer, req Request) (stands bool, refusal error) {
+	if a.requests.recall(w.Name(), req.Object).refused == nil {
+		return false, nil
+	}
 	rehearsal := w.rehearse(a.requests, req)
 	return rehearsal.stands, rehearsal.refusal
 }

@@ -243,7 +243,7 @@ func (w *writer[L, A]) change(ctx context.Context, a *attempt[L, A]) Outcome {
 
 // finish applies the intent unless the object, which was read, already matches it.
 func (w *writer[L, A]) finish(ctx context.Context, a *attempt[L, A]) Outcome {
-	same, err := w.matches(a, w.reduce(&entry{}, a.live, nil, false))
+	same, err := w.matches(a, w.reduce(new(a.requests.recall(a.key, a.Object)), a.live, nil, false))
 	switch {
 	case err != nil:
 		return w.refuse(a, ClassTerminal, err.Error())

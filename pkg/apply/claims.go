@@ -44,7 +44,12 @@ func (w *writer[L, A]) claim(ctx context.Context, a *attempt[L, A]) error {
 	// A writer that is to remove its fields needs its claim even after an inheritance: a third manager may own some of them.
 	// Where admission has removed managedFields, the API server defends even the values that the CRD defaults in the status.
 	ownerless := w.manager.Subresource == "status" && len(a.live.GetManagedFields()) == 0
-	if (!w.owns(a) || a.endsClaim()) && (ownerless || w.hasMarker(a.live)) {
+	lost := !w.owns(a)
+	if a.endsClaim() && !lost { // Others may have the marker too, from a copy of the object.
+		owners := ownership.Owners(a.live, w.target.OwnershipMarker.String())
+		lost = len(owners) != 1 || !owners[0].Applies(w.manager.Name, w.manager.Subresource)
+	}
+	if lost && (ownerless || w.hasMarker(a.live)) {
 		edit, err := w.restoration(a)
 		if err := w.edit(ctx, a, CauseRestored, edit, err); err != nil {
 			return err
