@@ -28,9 +28,7 @@ import (
 func findings(problems []render.Problem, conditionStatus metav1.ConditionStatus) []status.Finding {
 	found := make([]status.Finding, 0, len(problems))
 	for _, p := range problems {
-		found = append(found, status.Finding{
-			Condition: p.Condition, Status: conditionStatus, Reason: p.Reason, Message: p.Message,
-		})
+		found = append(found, status.Finding{Condition: p.Condition, Status: conditionStatus, Reason: p.Reason, Message: p.Message})
 	}
 	return found
 }

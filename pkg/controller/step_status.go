@@ -117,9 +117,7 @@ func compose(ctx context.Context, t *takeoverState, w apply.Writer, o status.Obs
 // tells returns what a status tells that was computed from an observation.
 func tells(p *pass, o *status.Observation, next *v1beta1.MCPServerStatus) ownStatus {
 	before := p.state.told
-	now := ownStatus{
-		known: true, contested: sets.New[apply.ObjectRef](), take: before.take, missed: before.missed,
-	}
+	now := ownStatus{known: true, contested: sets.New[apply.ObjectRef](), take: before.take, missed: before.missed}
 	for _, err := range p.refused {
 		if refusal, ok := errors.AsType[*apply.Refusal](err); ok && (refusal.Class == apply.ClassConflict || refusal.Class == apply.ClassForeign) {
 			now.contested.Insert(refusal.Object)

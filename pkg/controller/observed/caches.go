@@ -140,7 +140,7 @@ func (s *Scope) addInformers(
 		if child.ByContent {
 			indexers[configsByServer] = serverOfConfig
 		}
-		s.ChildStores[keyOf(child)] = need(child.Kind.Kind, informer, reduce.Transform(child.Kind, informer.GetStore()), indexers)
+		s.ChildStores[keyOf(child)] = need(child.Kind.Kind, informer, reduce.Transform(child.Kind, informer.GetStore(), s.outlives), indexers)
 	}
 	pods, sets := selected(v1beta1.LabelToolHiveName).Core().V1().Pods(), selected(render.AnyProxySelector()).Apps().V1().ReplicaSets()
 	s.podStore = need(PodKind.Kind, pods.Informer(), ReduceDependent, cache.Indexers{byController: controllerUID, byServer: serverOfPod})
@@ -159,6 +159,16 @@ func (s *Scope) addInformers(
 		check(row.Kind, errors.Join(err, generic.Informer().SetTransform(Surviving(reduceLarge(reduce.Largest)))))
 	}
 	return errors.Join(errs...)
+}
+
+// outlives reports whether the MCPServer that controls an object is gone.
+func (s *Scope) outlives(object metav1.Object) bool {
+	owner := metav1.GetControllerOfNoCopy(object)
+	if owner == nil || !inventory.IsMCPServer(*owner) || !s.Filled.Load() {
+		return false
+	}
+	server, ok := itemOf(s.ServerStore.GetStore(), cache.NewObjectName(object.GetNamespace(), owner.Name)).(*v1beta1.MCPServer)
+	return !ok || server.UID != owner.UID
 }
 
 // Start begins to watch, until the first context ends, and returns when the caches of one namespace are filled or the second context

@@ -45,8 +45,9 @@ type Reducer struct {
 	Largest int
 }
 
-// Transform returns a cache.TransformFunc for a kind of children. The store has the results of earlier calls.
-func (r *Reducer) Transform(kind schema.GroupKind, store cache.Store) cache.TransformFunc {
+// Transform returns a cache.TransformFunc for a kind of children. The store has the results of earlier calls. A child that outlives its
+// MCPServer is left whole: nearly always it is being deleted. A pass that needs it all the same reduces it, see Surviving.
+func (r *Reducer) Transform(kind schema.GroupKind, store cache.Store, outlives func(child metav1.Object) bool) cache.TransformFunc {
 	return func(obj any) (any, error) {
 		object, ok := obj.(metav1.Object)
 		if !ok {
@@ -54,10 +55,12 @@ func (r *Reducer) Transform(kind schema.GroupKind, store cache.Store) cache.Tran
 		}
 		ref := apply.NewObjectRef(kind, object.GetNamespace(), object.GetName())
 		var before *Child
-		if item, exists, err := store.GetByKey(ref.NamespacedName.String()); err == nil && exists {
-			if known, ok := item.(*Cached); ok {
-				before = known.child()
-			}
+		item := itemOf(store, ref.NamespacedName)
+		if item != nil && outlives(object) {
+			return obj, nil
+		}
+		if known, ok := item.(*Cached); ok {
+			before = known.child()
 		}
 		return cachedOf(r.Reduce(ref, object, before)), nil
 	}
@@ -215,10 +218,8 @@ type Cached struct {
 	owners              []unique.Handle[metav1.OwnerReference]
 	entries             []cachedEntry
 
-	// state has no object.
-	state  apply.State
-	spoilt bool
-	salt   string
+	// kept has no object.
+	kept Child
 	// reduced is the struct of package workload, without its metadata; nil for an object of which just the metadata is kept.
 	reduced workload.Reduced
 }
@@ -241,9 +242,9 @@ func cachedOf(child *Child) *Cached {
 		namespace: unique.Make(object.GetNamespace()), name: object.GetName(), uid: object.GetUID(), version: object.GetResourceVersion(),
 		generation: object.GetGeneration(), created: object.GetCreationTimestamp().Unix(), deleted: object.GetDeletionTimestamp(),
 		labels: pairsOf(object.GetLabels()), Annotations: pairsOf(object.GetAnnotations()),
-		state: child.State, spoilt: child.Spoilt, salt: strings.Clone(child.Salt),
+		kept: *child,
 	}
-	c.state.Object = nil
+	c.kept.Object, c.kept.Salt = nil, strings.Clone(child.Salt)
 	if reduced, ok := object.(workload.Reduced); ok {
 		c.reduced = reduced.WithMeta(metav1.ObjectMeta{})
 	}
@@ -251,13 +252,11 @@ func cachedOf(child *Child) *Cached {
 		owner.Controller, owner.BlockOwnerDeletion = shared(owner.Controller), shared(owner.BlockOwnerDeletion)
 		c.owners = append(c.owners, unique.Make(owner))
 	}
-	if all := object.GetManagedFields(); len(all) > 0 {
-		c.entries = make([]cachedEntry, 0, len(all))
-		for _, entry := range all { // The fields are nil, or those of a wantedField.
-			at := entry.Time
-			entry.Time = nil
-			c.entries = append(c.entries, cachedEntry{unique.Make(entry), at})
-		}
+	c.entries = make([]cachedEntry, 0, len(object.GetManagedFields()))
+	for _, entry := range object.GetManagedFields() { // The fields are nil, or those of a wantedField.
+		at := entry.Time
+		entry.Time = nil
+		c.entries = append(c.entries, cachedEntry{unique.Make(entry), at})
 	}
 	return c
 }
@@ -267,19 +266,16 @@ func (c *Cached) child() *Child {
 	meta := identity(c.GetObjectMeta())
 	meta.CreationTimestamp, meta.DeletionTimestamp = metav1.Unix(c.created, 0), c.deleted
 	meta.Labels, meta.Annotations = c.labels.values(), c.Annotations.values()
-	if len(c.entries) > 0 {
-		meta.ManagedFields = make([]metav1.ManagedFieldsEntry, 0, len(c.entries))
+	meta.ManagedFields = make([]metav1.ManagedFieldsEntry, len(c.entries))
+	for i, cached := range c.entries {
+		meta.ManagedFields[i] = cached.Value()
+		meta.ManagedFields[i].Time = cached.time
 	}
-	for _, cached := range c.entries {
-		entry := cached.Value()
-		entry.Time = cached.time
-		meta.ManagedFields = append(meta.ManagedFields, entry)
-	}
-	child := &Child{State: c.state, Spoilt: c.spoilt, Salt: c.salt}
+	child := c.kept
 	if child.Object = &meta; c.reduced != nil {
 		child.Object = c.reduced.WithMeta(meta)
 	}
-	return child
+	return &child
 }
 
 // GetObjectMeta implements metav1.ObjectMetaAccessor. It has what informers and their handlers read.
@@ -317,10 +313,8 @@ func shared(value *bool) *bool {
 	return &no
 }
 
-func pairsOf(values map[string]string) (pairs Pairs) {
-	if len(values) > 0 {
-		pairs = make(Pairs, 0, len(values))
-	}
+func pairsOf(values map[string]string) Pairs {
+	pairs := make(Pairs, 0, len(values))
 	for key, value := range values {
 		pairs = append(pairs, unique.Make(pair{key, value}))
 	}

@@ -5,6 +5,7 @@ package observed
 
 import (
 	"reflect"
+	"strconv"
 	"testing"
 	"time"
 
@@ -93,6 +94,31 @@ func reducerFor(t *testing.T) *Reducer {
 
 func emptyStore() cache.Store { return cache.NewStore(cache.MetaNamespaceKeyFunc) }
 
+func noneOutlives(metav1.Object) bool { return false }
+
+// What is left of an object whose MCPServer is gone is nearly always its end, and is not looked at.
+func TestAChildThatOutlivesItsMCPServerStaysWhole(t *testing.T) {
+	store, gone := emptyStore(), false
+	transform := reducerFor(t).Transform(managers.ServiceAccount, store, func(metav1.Object) bool { return gone })
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "shop", Name: "web-sa", UID: "1", ResourceVersion: "1",
+		OwnerReferences: []metav1.OwnerReference{{APIVersion: "toolhive.stacklok.dev/v1beta1", Kind: "MCPServer", Name: "web", UID: "0"}},
+	}}
+	for version, whole := range []bool{false, true, true, false} {
+		account.ResourceVersion, gone = strconv.Itoa(version), whole
+		got, err := transform(account.DeepCopy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, is := got.(*corev1.ServiceAccount); is != whole {
+			t.Errorf("version %d is kept as %T", version, got)
+		}
+		if err := store.Add(got); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Of an object that is no MCPServer's its identity is kept: enough to tell that something stands there, and whose it is.
 func TestReduceForeignObjectsToTheirIdentity(t *testing.T) {
 	h := heavy()
@@ -105,11 +131,11 @@ func TestReduceForeignObjectsToTheirIdentity(t *testing.T) {
 		t.Errorf("%d kinds are looked at, children are of %d", len(objects), len(inventory.Kinds()))
 	}
 	for _, kind := range inventory.Kinds() {
-		got, err := reducerFor(t).Transform(kind, emptyStore())(objects[kind.Kind])
+		got, err := reducerFor(t).Transform(kind, emptyStore(), noneOutlives)(objects[kind.Kind])
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(metav1.Object(&want), got.(*Cached).child().Object); diff != "" {
+		if diff := cmp.Diff(metav1.Object(&want), got.(*Cached).child().Object, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", kind, diff)
 		}
 	}
@@ -148,7 +174,7 @@ func TestReduceChildrenToWhatDecides(t *testing.T) {
 		}
 		objects := kinds(meta, true)
 		for _, kind := range inventory.Kinds() {
-			got, err := reducerFor(t).Transform(kind, emptyStore())(objects[kind.Kind])
+			got, err := reducerFor(t).Transform(kind, emptyStore(), noneOutlives)(objects[kind.Kind])
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -173,7 +199,7 @@ func TestTransformsLeaveOtherThingsAlone(t *testing.T) {
 	gone := cache.DeletedFinalStateUnknown{Key: "shop/web"}
 	for _, obj := range []any{gone, &Cached{}, "text", nil} {
 		for name, transform := range map[string]cache.TransformFunc{
-			"child": reducerFor(t).Transform(managers.ConfigMap, emptyStore()), "pod": ReduceDependent,
+			"child": reducerFor(t).Transform(managers.ConfigMap, emptyStore(), noneOutlives), "pod": ReduceDependent,
 		} {
 			if got, err := transform(obj); err != nil || got != obj {
 				t.Errorf("%s(%v) = %v, %v", name, obj, got, err)
