@@ -147,15 +147,17 @@ func TestSimulate(t *testing.T) {
 func (sum *tally) table(ctx context.Context, took time.Duration) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| | |\n|---|---|\n| commit | %s |\n| processors, time | %d, %s |\n", checkout.Commit(ctx), runtime.GOMAXPROCS(0), took.Round(time.Second))
-	fmt.Fprintf(&b, "| first seed | %d |\n| histories | %d |\n", *seed, sum.total())
+	var kinds, faults []string
 	for _, kind := range []string{"stories", "scenarios in trouble", "scenarios with crashes"} {
-		fmt.Fprintf(&b, "| of these %s | %d |\n", kind, sum.histories[kind])
+		kinds = append(kinds, fmt.Sprintf("%s %d", kind, sum.histories[kind]))
 	}
-	fmt.Fprintf(&b, "| steps | %d |\n| processes of the operator that were killed | %d |\n", sum.steps, sum.killed)
-	fmt.Fprintf(&b, "| planned crashes for which there were too few requests | %d |\n| faults | %d |\n", sum.unreached, sum.faultsTotal())
 	for _, fault := range AllFaults() {
-		fmt.Fprintf(&b, "| of these %s | %d |\n", fault, sum.faults[fault])
+		faults = append(faults, fmt.Sprintf("%s %d", fault, sum.faults[fault]))
 	}
+	fmt.Fprintf(&b, "| first seed | %d |\n| histories | %d: %s |\n", *seed, sum.total(), strings.Join(kinds, ", "))
+	fmt.Fprintf(&b, "| steps | %d |\n| processes of the operator that were killed | %d |\n", sum.steps, sum.killed)
+	fmt.Fprintf(&b, "| planned crashes for which there were too few requests | %d |\n", sum.unreached)
+	fmt.Fprintf(&b, "| faults | %d: %s |\n", sum.faultsTotal(), strings.Join(faults, ", "))
 	fmt.Fprintf(&b, "| histories with a violation | %d |\n", sum.violations)
 	return b.String()
 }
