@@ -50,7 +50,7 @@ func run(recorded, recordedSoak, document, dir string) error {
 		return err
 	}
 	texts := tables(r)
-	texts["soak"] = soaked(soak)
+	texts["soak"], texts["shards"] = soaked(soak), sharded(r, soak)
 	renewed, err := replace(string(text), texts)
 	if err != nil {
 		return fmt.Errorf("%s: %w", document, err)
