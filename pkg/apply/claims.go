@@ -373,9 +373,10 @@ func (w *writer[L, A]) alternatives(a *attempt[L, A]) func(path fieldpath.Path) 
 		return nil
 	}
 	return func(path fieldpath.Path) bool {
-		text := path.String()
+		text, end := path.String(), 0
 		for i := range path {
-			if slices.ContainsFunc(unions[path[:i+1].String()], func(u Union) bool { return u.excludes(text) }) {
+			end += len(path[i : i+1].String())
+			if slices.ContainsFunc(unions[text[:end]], func(u Union) bool { return u.excludes(text) }) {
 				return true
 			}
 		}
