@@ -31,7 +31,7 @@ TO ?=
 TAG ?=
 # How many MCPServers make bench creates; make soak has a default of its own.
 N ?= 200
-# With how many make bench-series measures, one after the other.
+# With how many make bench-series measures, one after the other. ARGS=-per-namespace=0 has all of them in one namespace.
 GROW ?= 100,300,1000,3000
 # How long the random changes of make soak last.
 DURATION ?= 1h

@@ -70,6 +70,11 @@ func newBench(ctx context.Context, s settings, progress io.Writer) (_ *bench, er
 	return b, nil
 }
 
+// places are those of the MCPServers that are measured.
+func (b *bench) places() places {
+	return places{name: measured, servers: b.settings.servers, each: b.settings.perNamespace}
+}
+
 func (b *bench) close() { _ = os.RemoveAll(b.dir) }
 
 // say tells the user what is being done.
@@ -82,9 +87,10 @@ func (b *bench) say(format string, args ...any) {
 func (b *bench) measure(ctx context.Context) (*report, error) {
 	began := time.Now()
 	r := &report{
-		Servers: b.settings.servers, Workers: b.settings.workers, CPUs: runtime.NumCPU(), LoadBefore: loadAverage(),
+		Servers: b.settings.servers, PerNamespace: b.settings.perNamespace,
+		Workers: b.settings.workers, CPUs: runtime.NumCPU(), LoadBefore: loadAverage(),
 	}
-	servers, err := newServers(measured, v1beta1.TransportStreamableHTTP, 1)
+	servers, err := newServers(places{name: measured, servers: 1}, v1beta1.TransportStreamableHTTP)
 	if err != nil {
 		return nil, err
 	}
@@ -127,11 +133,12 @@ func (b *bench) rawRound(ctx context.Context, i int, last bool, r *report) (time
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 	b.say("round %d: raw applier", i+1)
-	raw, err := newRawApplier(s.operator, b.deployed.rendering, b.settings.workers)
+	p := b.places()
+	raw, err := newRawApplier(s.operator, b.deployed.rendering, p.workers(b.settings.workers))
 	if err != nil {
 		return times, err
 	}
-	if times, err = raw.converge(ctx, s, measured, b.settings.servers); err != nil {
+	if times, err = raw.converge(ctx, s, p); err != nil {
 		return times, err
 	}
 	b.say("round %d: raw applier: %s", i+1, times)
@@ -139,7 +146,7 @@ func (b *bench) rawRound(ctx context.Context, i int, last bool, r *report) (time
 		if r.NoOperator, err = b.idlePlane(ctx, s); err != nil {
 			return times, fmt.Errorf("idle: %w", err)
 		}
-		if r.Raw, err = raw.answer(ctx, s, someNames(b.settings.servers)); err != nil {
+		if r.Raw, err = raw.answer(ctx, s, p); err != nil {
 			return times, fmt.Errorf("edits by hand: %w", err)
 		}
 		b.sayAnswers("raw applier", r.Raw)
@@ -174,7 +181,7 @@ func (b *bench) operatorRound(ctx context.Context, i int, last bool, r *report) 
 	}
 	defer func() { err = errors.Join(err, o.close(err != nil)) }()
 	b.say("round %d: operator", i+1)
-	done, err := o.create(ctx, load{namespace: measured, count: b.settings.servers})
+	done, err := o.create(ctx, load{places: b.places()})
 	if err != nil {
 		return times, err
 	}
@@ -192,7 +199,7 @@ func (b *bench) operatorRound(ctx context.Context, i int, last bool, r *report) 
 
 // measureOnce measures what needs no second round: it is not about time.
 func (b *bench) measureOnce(ctx context.Context, o *freehold, r *report) (err error) {
-	n := b.settings.servers
+	p, n := b.places(), b.settings.servers
 	if err := b.measureCalm(ctx, &o.subject, &r.Freehold); err != nil {
 		return err
 	}
@@ -215,7 +222,7 @@ func (b *bench) measureOnce(ctx context.Context, o *freehold, r *report) (err er
 		}
 	}
 	b.say("edits of specs, in calm and beside a namespace whose webhook takes %v", slowAnswer)
-	if r.Edits, err = o.besideSlow(ctx, n); err != nil {
+	if r.Edits, err = o.besideSlow(ctx, p); err != nil {
 		return fmt.Errorf("beside a slow webhook: %w", err)
 	}
 	if err := o.settle(ctx, 0); err != nil {
@@ -229,7 +236,7 @@ func (b *bench) measureOnce(ctx context.Context, o *freehold, r *report) (err er
 	}
 	const namespace = "outage"
 	b.say("no StatefulSet can be made for %v", b.settings.outage)
-	if _, err := o.create(ctx, load{namespace: namespace, count: n}); err != nil {
+	if _, err := o.create(ctx, load{places: places{name: namespace, servers: n}}); err != nil {
 		return fmt.Errorf("before an outage: %w", err)
 	}
 	if r.Outage, err = o.outage(ctx, namespace, n, b.settings.outage); err != nil {
@@ -240,21 +247,22 @@ func (b *bench) measureOnce(ctx context.Context, o *freehold, r *report) (err er
 
 // measureCalm measures an operator that has nothing to do for its MCPServers, and what edits by hand make it do.
 func (b *bench) measureCalm(ctx context.Context, o *subject, m *measurements) (err error) {
+	p := b.places()
 	b.say("%s: idle for %v", o.name, b.settings.idle)
 	if m.Idle, err = o.idle(ctx, b.settings.idle); err != nil {
 		return fmt.Errorf("idle: %w", err)
 	}
 	b.say("%s: a foreign label on each Deployment", o.name)
-	if m.Label, m.LabelsLeft, err = o.label(ctx, b.settings.servers); err != nil {
+	if m.Label, m.LabelsLeft, err = o.label(ctx, p); err != nil {
 		return fmt.Errorf("foreign label: %w", err)
 	}
 	b.say("%s: images edited by hand", o.name)
-	if m.Images, err = o.images(ctx, b.settings.servers); err != nil {
+	if m.Images, err = o.images(ctx, p); err != nil {
 		return fmt.Errorf("images edited by hand: %w", err)
 	}
 	b.sayAnswers(o.name, m.Images)
 	b.say("%s: proxies with transport stdio scaled by hand", o.name)
-	if m.Scales, err = o.scales(ctx, b.settings.servers); err != nil {
+	if m.Scales, err = o.scales(ctx, len(p.some())); err != nil {
 		return fmt.Errorf("proxies scaled by hand: %w", err)
 	}
 	b.sayAnswers(o.name, m.Scales)
@@ -264,11 +272,11 @@ func (b *bench) measureCalm(ctx context.Context, o *subject, m *measurements) (e
 // measureChanges measures what concerns all MCPServers. They are gone after it.
 func (b *bench) measureChanges(ctx context.Context, o *subject, m *measurements) (err error) {
 	b.say("%s: an edit of what all MCPServers refer to", o.name)
-	if m.Config, err = o.editConfig(ctx, b.settings.servers); err != nil {
-		return fmt.Errorf("edit of an MCPOIDCConfig: %w", err)
+	if m.Config, err = o.editConfig(ctx, b.places()); err != nil {
+		return fmt.Errorf("edit of the MCPOIDCConfigs: %w", err)
 	}
 	b.say("%s: all proxies are replaced after %.1f s", o.name, m.Config.Took.Seconds())
-	if m.Delete, err = o.deleteAll(ctx); err != nil {
+	if m.Delete, err = o.deleteAll(ctx, b.places()); err != nil {
 		return err
 	}
 	b.say("%s: all are deleted after %.1f s", o.name, m.Delete.Took.Seconds())
@@ -287,7 +295,7 @@ func (b *bench) upstreamRound(ctx context.Context, i int, last bool, r *report) 
 	}
 	defer func() { err = errors.Join(err, o.close(err != nil)) }()
 	b.say("round %d: ToolHive's operator", i+1)
-	done, err := o.create(ctx, load{namespace: measured, count: b.settings.servers, children: upstreamNames})
+	done, err := o.create(ctx, load{places: b.places(), children: upstreamNames})
 	if err != nil {
 		return times, err
 	}

@@ -19,41 +19,49 @@ import (
 	toolhiveclient "github.com/freehold-dev/freehold/generated/clientset/versioned/typed/toolhive/v1beta1"
 )
 
-// issuer is the name of the MCPOIDCConfig that all MCPServers come to refer to.
+// issuer is the name of the MCPOIDCConfig that all MCPServers of a namespace come to refer to.
 const issuer = "issuer"
 
 // configPatience is how long an operator may take until it reports on a new MCPOIDCConfig. Freehold leaves one alone for a minute, in
 // case ToolHive's operator runs.
 const configPatience = 5 * time.Minute
 
-// editConfig lets all MCPServers refer to one MCPOIDCConfig, and waits until the operator has reported on that: from then on it writes the
-// status of the MCPOIDCConfig as well, however few MCPServers there are. Then it edits the MCPOIDCConfig once, and observes the operator
-// until every proxy is replaced and the operator is at rest.
-func (o *subject) editConfig(ctx context.Context, n int) (stage, error) {
-	configs := o.site.servers.ToolhiveV1beta1().MCPOIDCConfigs(measured)
-	_, err := configs.Create(ctx, &v1beta1.MCPOIDCConfig{
-		ObjectMeta: metav1.ObjectMeta{Namespace: measured, Name: issuer},
-		Spec: v1beta1.MCPOIDCConfigSpec{
-			Type:   v1beta1.MCPOIDCConfigTypeInline,
-			Inline: &v1beta1.InlineOIDCSharedConfig{Issuer: "https://first.example.com"},
-		},
-	}, metav1.CreateOptions{})
+// editConfig lets all MCPServers refer to the MCPOIDCConfig of their namespace, and waits until the operator has reported on each of those:
+// from then on it writes the status of an MCPOIDCConfig as well, however few MCPServers there are. Then it edits each MCPOIDCConfig once,
+// and observes the operator until every proxy is replaced and the operator is at rest.
+func (o *subject) editConfig(ctx context.Context, p places) (stage, error) {
+	namespaces := p.namespaces()
+	configs := o.site.servers.ToolhiveV1beta1().MCPOIDCConfigs
+	err := each(ctx, len(namespaces), func(ctx context.Context, i int) error {
+		_, err := configs(namespaces[i]).Create(ctx, &v1beta1.MCPOIDCConfig{
+			ObjectMeta: metav1.ObjectMeta{Name: issuer},
+			Spec: v1beta1.MCPOIDCConfigSpec{
+				Type:   v1beta1.MCPOIDCConfigTypeInline,
+				Inline: &v1beta1.InlineOIDCSharedConfig{Issuer: "https://first.example.com"},
+			},
+		}, metav1.CreateOptions{})
+		return err
+	})
 	if err != nil {
 		return stage{}, err
 	}
-	_, err = o.rollOut(ctx, n, func(ctx context.Context) error {
-		if err := o.site.referAll(ctx); err != nil {
+	_, err = o.rollOut(ctx, p, func(ctx context.Context) error {
+		if err := o.site.referAll(ctx, p); err != nil {
 			return err
 		}
-		return awaitObserved(ctx, configs, issuer)
+		return each(ctx, len(namespaces), func(ctx context.Context, i int) error {
+			return awaitObserved(ctx, configs(namespaces[i]), issuer)
+		})
 	})
 	if err != nil {
 		return stage{}, fmt.Errorf("when all come to refer to an MCPOIDCConfig: %w", err)
 	}
-	return o.rollOut(ctx, n, func(ctx context.Context) error {
+	return o.rollOut(ctx, p, func(ctx context.Context) error {
 		patch := []byte(`{"spec":{"inline":{"issuer":"https://second.example.com"}}}`)
-		_, err := configs.Patch(ctx, issuer, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: hand})
-		return err
+		return each(ctx, len(namespaces), func(ctx context.Context, i int) error {
+			_, err := configs(namespaces[i]).Patch(ctx, issuer, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: hand})
+			return err
+		})
 	})
 }
 
@@ -69,26 +77,22 @@ func awaitObserved(ctx context.Context, configs toolhiveclient.MCPOIDCConfigInte
 	return nil
 }
 
-// referAll lets all MCPServers refer to the MCPOIDCConfig.
-func (s *site) referAll(ctx context.Context) error {
-	servers := s.servers.ToolhiveV1beta1().MCPServers(measured)
-	list, err := servers.List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
+// referAll lets all MCPServers refer to the MCPOIDCConfig of their namespace.
+func (s *site) referAll(ctx context.Context, p places) error {
 	patch := fmt.Appendf(nil, `{"spec":{"oidcConfigRef":{"name":%q,"audience":"mcp"}}}`, issuer)
-	return each(ctx, len(list.Items), func(ctx context.Context, i int) error {
-		_, err := servers.Patch(ctx, list.Items[i].Name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: hand})
+	return each(ctx, p.servers, func(ctx context.Context, i int) error {
+		servers := s.servers.ToolhiveV1beta1().MCPServers(p.namespaceOf(i))
+		_, err := servers.Patch(ctx, serverName(i), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: hand})
 		return err
 	})
 }
 
 // rollOut does something that makes the operator replace all proxies. It takes until the last Deployment has a new template and the
 // new pod is available; CPU time and writes are counted until the operator is quiet.
-func (o *subject) rollOut(ctx context.Context, n int, act func(ctx context.Context) error) (stage, error) {
+func (o *subject) rollOut(ctx context.Context, p places, act func(ctx context.Context) error) (stage, error) {
 	var done stage
 	observed, err := o.observe(ctx, func(ctx context.Context) error {
-		rolled, end, err := o.site.watchRollOut(ctx, n)
+		rolled, end, err := o.site.watchRollOut(ctx, p)
 		if err != nil {
 			return err
 		}
@@ -110,32 +114,34 @@ func (o *subject) rollOut(ctx context.Context, n int, act func(ctx context.Conte
 }
 
 // watchRollOut returns a goal that is reached when every Deployment has another template than now and a pod of it is available.
-func (s *site) watchRollOut(ctx context.Context, n int) (_ *goal, end func(), err error) {
-	list, err := s.core.AppsV1().Deployments(measured).List(ctx, metav1.ListOptions{})
+func (s *site) watchRollOut(ctx context.Context, p places) (_ *goal, end func(), err error) {
+	list, err := s.core.AppsV1().Deployments(p.watched()).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, nil, err
-	}
-	if len(list.Items) != n {
-		return nil, nil, fmt.Errorf("there are %d Deployments, want %d", len(list.Items), n)
 	}
 	before := map[string]int64{}
 	var names []string
 	for i := range list.Items {
-		names = append(names, list.Items[i].Name)
-		before[list.Items[i].Name] = list.Items[i].Generation
+		if d := &list.Items[i]; p.holds(d) {
+			names = append(names, d.Name)
+			before[d.Name] = d.Generation
+		}
+	}
+	if len(names) != p.servers {
+		return nil, nil, fmt.Errorf("there are %d Deployments, want %d", len(names), p.servers)
 	}
 	rolled := newGoal(names)
 	ctx, cancel := context.WithCancel(ctx)
-	core := informers.NewSharedInformerFactoryWithOptions(s.core, 0, informers.WithNamespace(measured))
+	core := informers.NewSharedInformerFactoryWithOptions(s.core, 0, informers.WithNamespace(p.watched()))
 	end = func() {
 		cancel()
 		core.Shutdown()
 	}
-	handle, err := core.Apps().V1().Deployments().Informer().AddEventHandler(onSight(func(obj any) {
+	handle, err := core.Apps().V1().Deployments().Informer().AddEventHandler(p.handler(onSight(func(obj any) {
 		if d, ok := obj.(*appsv1.Deployment); ok && d.Generation > before[d.Name] && isRolledOut(d) {
 			rolled.met(d.Name)
 		}
-	}))
+	})))
 	if err != nil {
 		end()
 		return nil, nil, err

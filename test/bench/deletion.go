@@ -26,23 +26,19 @@ func deletedResources() []schema.GroupVersionResource {
 
 // deleteAll deletes all MCPServers. It takes until they and all objects that have an owner are gone; CPU time and writes are counted
 // until the operator is quiet.
-func (o *subject) deleteAll(ctx context.Context) (stage, error) {
+func (o *subject) deleteAll(ctx context.Context, p places) (stage, error) {
 	var took time.Duration
 	done, err := o.observe(ctx, func(ctx context.Context) error {
-		gone, end, err := o.site.watchDeletion(ctx)
+		gone, end, err := o.site.watchDeletion(ctx, p)
 		if err != nil {
 			return err
 		}
 		defer end()
-		servers := o.site.servers.ToolhiveV1beta1().MCPServers(measured)
-		list, err := servers.List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return err
-		}
 		began := time.Now()
 		background := metav1.DeletePropagationBackground
-		err = each(ctx, len(list.Items), func(ctx context.Context, i int) error {
-			return servers.Delete(ctx, list.Items[i].Name, metav1.DeleteOptions{PropagationPolicy: &background})
+		err = each(ctx, p.servers, func(ctx context.Context, i int) error {
+			servers := o.site.servers.ToolhiveV1beta1().MCPServers(p.namespaceOf(i))
+			return servers.Delete(ctx, serverName(i), metav1.DeleteOptions{PropagationPolicy: &background})
 		})
 		if err != nil {
 			return fmt.Errorf("cannot delete the MCPServers: %w", err)
@@ -60,9 +56,9 @@ func (o *subject) deleteAll(ctx context.Context) (stage, error) {
 }
 
 // watchDeletion returns a goal that is reached when all MCPServers, and all objects that have an owner now, are gone.
-func (s *site) watchDeletion(ctx context.Context) (_ *goal, end func(), err error) {
+func (s *site) watchDeletion(ctx context.Context, p places) (_ *goal, end func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	factory := metadatainformer.NewFilteredSharedInformerFactory(s.metadata, 0, measured, nil)
+	factory := metadatainformer.NewFilteredSharedInformerFactory(s.metadata, 0, p.watched(), nil)
 	end = func() {
 		cancel()
 		factory.Shutdown()
@@ -80,18 +76,18 @@ func (s *site) watchDeletion(ctx context.Context) (_ *goal, end func(), err erro
 		}
 		for _, obj := range informer.GetStore().List() {
 			object, ok := obj.(metav1.Object)
-			if ok && (resource.Group == v1beta1.SchemeGroupVersion.Group || len(object.GetOwnerReferences()) > 0) {
+			if ok && p.holds(object) && (resource.Group == v1beta1.SchemeGroupVersion.Group || len(object.GetOwnerReferences()) > 0) {
 				things = append(things, child(resource.Resource, object.GetName()))
 			}
 		}
 	}
 	gone := newGoal(things)
 	for resource, informer := range stores {
-		_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
+		_, err := informer.AddEventHandler(p.handler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
 			if object, ok := lastKnown(obj).(metav1.Object); ok {
 				gone.met(child(resource.Resource, object.GetName()))
 			}
-		}})
+		}}))
 		if err != nil {
 			end()
 			return nil, nil, err
@@ -100,9 +96,9 @@ func (s *site) watchDeletion(ctx context.Context) (_ *goal, end func(), err erro
 	// What went before the handlers were there has no event for them, such as a pod of an earlier template.
 	left := map[string]bool{}
 	for resource, informer := range stores {
-		for _, key := range informer.GetStore().ListKeys() {
-			if _, name, err := cache.SplitMetaNamespaceKey(key); err == nil {
-				left[child(resource.Resource, name)] = true
+		for _, obj := range informer.GetStore().List() {
+			if object, ok := obj.(metav1.Object); ok && p.holds(object) {
+				left[child(resource.Resource, object.GetName())] = true
 			}
 		}
 	}

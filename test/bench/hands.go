@@ -44,7 +44,6 @@ type answers struct {
 
 // handEdit is an edit of Deployments by another client than the operator.
 type handEdit struct {
-	namespace string
 	// patch is a JSON patch, of the subresource if that is not empty.
 	patch, subresource string
 	// is reports whether a Deployment is as the edit leaves it.
@@ -52,10 +51,9 @@ type handEdit struct {
 }
 
 // imageEdit changes the image of proxies.
-func imageEdit(namespace, image string) handEdit {
+func imageEdit(image string) handEdit {
 	return handEdit{
-		namespace: namespace,
-		patch:     fmt.Sprintf(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":%q}]`, image),
+		patch: fmt.Sprintf(`[{"op":"replace","path":"/spec/template/spec/containers/0/image","value":%q}]`, image),
 		is: func(d *appsv1.Deployment) bool {
 			return len(d.Spec.Template.Spec.Containers) > 0 && d.Spec.Template.Spec.Containers[0].Image == image
 		},
@@ -63,20 +61,20 @@ func imageEdit(namespace, image string) handEdit {
 }
 
 // scaleEdit sets the number of proxies.
-func scaleEdit(namespace string, replicas int32) handEdit {
+func scaleEdit(replicas int32) handEdit {
 	return handEdit{
-		namespace: namespace, subresource: "scale",
-		patch: fmt.Sprintf(`[{"op":"replace","path":"/spec/replicas","value":%d}]`, replicas),
-		is:    func(d *appsv1.Deployment) bool { return d.Spec.Replicas != nil && *d.Spec.Replicas == replicas },
+		subresource: "scale",
+		patch:       fmt.Sprintf(`[{"op":"replace","path":"/spec/replicas","value":%d}]`, replicas),
+		is:          func(d *appsv1.Deployment) bool { return d.Spec.Replicas != nil && *d.Spec.Replicas == replicas },
 	}
 }
 
-func (e handEdit) apply(ctx context.Context, s *site, name string) error {
+func (e handEdit) apply(ctx context.Context, s *site, namespace, name string) error {
 	var subresources []string
 	if e.subresource != "" {
 		subresources = append(subresources, e.subresource)
 	}
-	_, err := s.core.AppsV1().Deployments(e.namespace).Patch(ctx, name, types.JSONPatchType, []byte(e.patch),
+	_, err := s.core.AppsV1().Deployments(namespace).Patch(ctx, name, types.JSONPatchType, []byte(e.patch),
 		metav1.PatchOptions{FieldManager: hand}, subresources...)
 	return err
 }
@@ -160,30 +158,30 @@ func namesConflict(server *v1beta1.MCPServer) bool {
 	return meta.IsStatusConditionFalse(server.Status.Conditions, v1beta1.ConditionFieldsOwned)
 }
 
-// watchReplies shows Deployments and MCPServers of a namespace to replies, until end is called.
-func (s *site) watchReplies(ctx context.Context, edit handEdit, r *replies) (end func(), err error) {
+// watchReplies shows Deployments and MCPServers to replies, until end is called.
+func (s *site) watchReplies(ctx context.Context, p places, edit handEdit, r *replies) (end func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	core := informers.NewSharedInformerFactoryWithOptions(s.core, 0, informers.WithNamespace(edit.namespace))
-	toolhive := toolhiveinformers.NewSharedInformerFactoryWithOptions(s.servers, 0, toolhiveinformers.WithNamespace(edit.namespace))
+	core := informers.NewSharedInformerFactoryWithOptions(s.core, 0, informers.WithNamespace(p.watched()))
+	toolhive := toolhiveinformers.NewSharedInformerFactoryWithOptions(s.servers, 0, toolhiveinformers.WithNamespace(p.watched()))
 	end = func() {
 		cancel()
 		core.Shutdown()
 		toolhive.Shutdown()
 	}
-	deployments, err := core.Apps().V1().Deployments().Informer().AddEventHandler(onSight(func(obj any) {
+	deployments, err := core.Apps().V1().Deployments().Informer().AddEventHandler(p.handler(onSight(func(obj any) {
 		if d, ok := obj.(*appsv1.Deployment); ok {
 			r.showDeployment(d.Name, edit.is(d))
 		}
-	}))
+	})))
 	if err != nil {
 		end()
 		return nil, err
 	}
-	servers, err := toolhive.Toolhive().V1beta1().MCPServers().Informer().AddEventHandler(onSight(func(obj any) {
+	servers, err := toolhive.Toolhive().V1beta1().MCPServers().Informer().AddEventHandler(p.handler(onSight(func(obj any) {
 		if server, ok := obj.(*v1beta1.MCPServer); ok {
 			r.showServer(server.Name, namesConflict(server))
 		}
-	}))
+	})))
 	if err != nil {
 		end()
 		return nil, err
@@ -192,23 +190,23 @@ func (s *site) watchReplies(ctx context.Context, edit handEdit, r *replies) (end
 	toolhive.Start(ctx.Done())
 	if !cache.WaitForCacheSync(ctx.Done(), deployments.HasSynced, servers.HasSynced) {
 		end()
-		return nil, fmt.Errorf("the watches of namespace %s did not start: %w", edit.namespace, context.Cause(ctx))
+		return nil, fmt.Errorf("the watches of %s did not start: %w", p.name, context.Cause(ctx))
 	}
 	return end, nil
 }
 
-// byHand edits Deployments all at once, and waits until each edit is answered: reported as a conflict, or undone.
-func (s *site) byHand(ctx context.Context, edit handEdit, names []string) (done answers, err error) {
+// byHand edits some Deployments all at once, and waits until each edit is answered: reported as a conflict, or undone.
+func (s *site) byHand(ctx context.Context, p places, edit handEdit) (done answers, err error) {
 	r := newReplies()
-	end, err := s.watchReplies(ctx, edit, r)
+	end, err := s.watchReplies(ctx, p, edit, r)
 	if err != nil {
 		return done, err
 	}
 	defer end()
-	if err := s.editAll(ctx, edit, names, r.send); err != nil {
+	if err := s.editAll(ctx, p, edit, r.send); err != nil {
 		return done, err
 	}
-	if err := r.wait(ctx, len(names)); err != nil {
+	if err := r.wait(ctx, len(p.some())); err != nil {
 		return done, err
 	}
 	r.mu.Lock()
@@ -221,13 +219,13 @@ func (s *site) byHand(ctx context.Context, edit handEdit, names []string) (done 
 	return done, nil
 }
 
-// editAll edits Deployments all at once. Before each edit it calls sending.
-func (s *site) editAll(ctx context.Context, edit handEdit, names []string, sending func(name string)) error {
+// editAll edits some Deployments all at once. Before each edit it calls sending.
+func (s *site) editAll(ctx context.Context, p places, edit handEdit, sending func(name string)) error {
 	group, editing := errgroup.WithContext(ctx)
-	for _, name := range names {
+	for _, i := range p.some() {
 		group.Go(func() error {
-			sending(name)
-			return edit.apply(editing, s, name)
+			sending(serverName(i))
+			return edit.apply(editing, s, p.namespaceOf(i), serverName(i))
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -236,52 +234,43 @@ func (s *site) editAll(ctx context.Context, edit handEdit, names []string, sendi
 	return nil
 }
 
-// someNames are those of the first MCPServers of a namespace.
-func someNames(count int) (names []string) {
-	for i := range min(count, handEdits) {
-		names = append(names, serverName(i))
-	}
-	return names
-}
-
 // images edits the image of proxies by hand and waits for the answers. Then the hand takes its edits back.
-func (o *subject) images(ctx context.Context, n int) (answers, error) {
-	names := someNames(n)
-	before, err := o.site.core.AppsV1().Deployments(measured).Get(ctx, names[0], metav1.GetOptions{})
+func (o *subject) images(ctx context.Context, p places) (answers, error) {
+	before, err := o.site.core.AppsV1().Deployments(p.namespaceOf(0)).Get(ctx, serverName(0), metav1.GetOptions{})
 	if err != nil {
 		return answers{}, err
 	}
-	done, err := o.answered(ctx, imageEdit(measured, handImage), names)
+	done, err := o.answered(ctx, p, imageEdit(handImage))
 	if err != nil {
 		return done, err
 	}
-	return done, o.settled(ctx, len(names), func(ctx context.Context) error {
-		back := imageEdit(measured, before.Spec.Template.Spec.Containers[0].Image)
-		return o.site.editAll(ctx, back, names, func(string) {})
+	return done, o.settled(ctx, len(p.some()), func(ctx context.Context) error {
+		back := imageEdit(before.Spec.Template.Spec.Containers[0].Image)
+		return o.site.editAll(ctx, p, back, func(string) {})
 	})
 }
 
 // scales makes MCPServers with transport stdio, which have one proxy and no more, and scales their proxies by hand.
 func (o *subject) scales(ctx context.Context, n int) (answers, error) {
-	names := someNames(n)
-	l := load{namespace: byHand, count: len(names), transport: v1beta1.TransportStdio, children: noNames}
+	p := places{name: byHand, servers: n}
+	l := load{places: p, transport: v1beta1.TransportStdio, children: noNames}
 	if _, err := o.site.converge(ctx, l, serversReady); err != nil {
 		return answers{}, err
 	}
 	if _, err := o.quiet(ctx); err != nil {
 		return answers{}, err
 	}
-	return o.answered(ctx, scaleEdit(byHand, 2), names)
+	return o.answered(ctx, p, scaleEdit(2))
 }
 
 // noNames is for a load whose children nobody waits for.
 func noNames([]*v1beta1.MCPServer) ([]string, error) { return nil, nil }
 
 // answered edits by hand, and observes the operator until it has answered and is at rest.
-func (o *subject) answered(ctx context.Context, edit handEdit, names []string) (done answers, err error) {
+func (o *subject) answered(ctx context.Context, p places, edit handEdit) (done answers, err error) {
 	observed, err := o.observe(ctx, func(ctx context.Context) error {
-		return o.settled(ctx, len(names), func(ctx context.Context) (err error) {
-			done, err = o.site.byHand(ctx, edit, names)
+		return o.settled(ctx, len(p.some()), func(ctx context.Context) (err error) {
+			done, err = o.site.byHand(ctx, p, edit)
 			return err
 		})
 	})

@@ -35,15 +35,15 @@ func TestAReplyIsWhatIsShownAfterTheEdit(t *testing.T) {
 func TestWhetherADeploymentIsEdited(t *testing.T) {
 	two := int32(2)
 	d := &appsv1.Deployment{}
-	if imageEdit("ns", "a").is(d) || scaleEdit("ns", 2).is(d) {
+	if imageEdit("a").is(d) || scaleEdit(2).is(d) {
 		t.Error("an empty Deployment is edited")
 	}
 	d.Spec.Replicas = &two
 	d.Spec.Template.Spec.Containers = []corev1.Container{{Image: "a"}}
-	if !imageEdit("ns", "a").is(d) || imageEdit("ns", "b").is(d) {
+	if !imageEdit("a").is(d) || imageEdit("b").is(d) {
 		t.Error("the image is not what is looked at")
 	}
-	if !scaleEdit("ns", 2).is(d) || scaleEdit("ns", 1).is(d) {
+	if !scaleEdit(2).is(d) || scaleEdit(1).is(d) {
 		t.Error("the number of replicas is not what is looked at")
 	}
 }

@@ -111,7 +111,7 @@ func (d *deployed) unlimitedEnv() []string {
 func limitsMemory(variable string) bool { return strings.HasPrefix(variable, memoryLimit) }
 
 // newServers returns MCPServers to be made: the sample of a transport, as often as asked for.
-func newServers(namespace string, transport v1beta1.Transport, count int) ([]*v1beta1.MCPServer, error) {
+func newServers(p places, transport v1beta1.Transport) ([]*v1beta1.MCPServer, error) {
 	samples, err := operator.Samples()
 	if err != nil {
 		return nil, err
@@ -120,13 +120,13 @@ func newServers(namespace string, transport v1beta1.Transport, count int) ([]*v1
 		if of, _, _ := unstructured.NestedString(sample.Object, "spec", "transport"); of != string(transport) {
 			continue
 		}
-		servers := make([]*v1beta1.MCPServer, 0, count)
-		for i := range count {
+		servers := make([]*v1beta1.MCPServer, 0, p.servers)
+		for i := range p.servers {
 			server := &v1beta1.MCPServer{}
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(sample.Object, server); err != nil {
 				return nil, err
 			}
-			server.ObjectMeta = metav1.ObjectMeta{Namespace: namespace, Name: serverName(i)}
+			server.ObjectMeta = metav1.ObjectMeta{Namespace: p.namespaceOf(i), Name: serverName(i)}
 			servers = append(servers, server)
 		}
 		return servers, nil
@@ -168,8 +168,7 @@ func (a arrival) String() string {
 
 // load says which MCPServers are made.
 type load struct {
-	namespace string
-	count     int
+	places
 	// transport of all of them. Default: streamable-http, whose sample has the most children.
 	transport v1beta1.Transport
 	// children names what is made for them. Default: childrenOf.
@@ -178,7 +177,7 @@ type load struct {
 	handOn func(*v1beta1.MCPServer)
 }
 
-// converge makes MCPServers as fast as a client can, in a namespace that it makes before, and waits for milestones.
+// converge makes MCPServers as fast as a client can, in namespaces that it makes before, and waits for milestones.
 //
 // The clock runs while MCPServers are made, for the raw applier as for the operator, which is up and idle by then:
 // this is what a user sees who applies many, and no start of a process or filling of caches is counted on one side
@@ -187,10 +186,12 @@ func (s *site) converge(ctx context.Context, l load, goals ...milestone) (arriva
 	if l.children == nil {
 		l.children = childrenOf
 	}
-	if err := s.makeNamespace(ctx, l.namespace); err != nil {
+	namespaces := l.namespaces()
+	err := each(ctx, len(namespaces), func(ctx context.Context, i int) error { return s.makeNamespace(ctx, namespaces[i]) })
+	if err != nil {
 		return nil, err
 	}
-	servers, err := newServers(l.namespace, cmp.Or(l.transport, v1beta1.TransportStreamableHTTP), l.count)
+	servers, err := newServers(l.places, cmp.Or(l.transport, v1beta1.TransportStreamableHTTP))
 	if err != nil {
 		return nil, err
 	}
@@ -202,7 +203,7 @@ func (s *site) converge(ctx context.Context, l load, goals ...milestone) (arriva
 	for _, server := range servers {
 		names = append(names, server.Name)
 	}
-	w, err := s.watch(ctx, l.namespace, names, children)
+	w, err := s.watch(ctx, l.places, names, children)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +211,7 @@ func (s *site) converge(ctx context.Context, l load, goals ...milestone) (arriva
 
 	begin := time.Now()
 	err = each(ctx, len(servers), func(ctx context.Context, i int) error {
-		made, err := s.servers.ToolhiveV1beta1().MCPServers(l.namespace).Create(ctx, servers[i], metav1.CreateOptions{})
+		made, err := s.servers.ToolhiveV1beta1().MCPServers(servers[i].Namespace).Create(ctx, servers[i], metav1.CreateOptions{})
 		if err == nil && l.handOn != nil {
 			l.handOn(made)
 		}

@@ -32,6 +32,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/freehold-dev/freehold/pkg/controller"
+	"github.com/freehold-dev/freehold/test/bench/recording"
 )
 
 // errMissed ends the program with an error when it has measured all and a threshold is missed.
@@ -52,6 +53,8 @@ type settings struct {
 	// grow are the numbers of MCPServers to measure with, one after the other; it is servers alone without the flag.
 	grow   sizes
 	record string
+	// perNamespace is how many MCPServers a namespace has; 0 for all in one.
+	perNamespace int
 }
 
 func main() {
@@ -107,8 +110,10 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.IntVar(&s.servers, "n", 200, "Number of MCPServers.")
+	flags.IntVar(&s.perNamespace, "per-namespace", recording.PerNamespace, "Number of MCPServers in each namespace; 0 for all in one.")
 	flags.IntVar(&s.rounds, "rounds", 3, "How often the raw applier and the operators are measured, in turn. The medians count.")
-	flags.IntVar(&s.workers, "workers", controller.DefaultWorkers, "Parallelism of the operator; the raw applier has half of it, as Freehold has for one namespace.")
+	flags.IntVar(&s.workers, "workers", controller.DefaultWorkers,
+		"Parallelism of the operator; the raw applier has as much of it as Freehold has for as many namespaces.")
 	flags.DurationVar(&s.idle, "idle", 2*time.Minute, "How long to watch the operator while nothing happens.")
 	flags.DurationVar(&s.outage, "outage", 3*time.Minute, "How long no StatefulSet can be made; whole minutes, at least 2, or 0 to leave that out.")
 	flags.IntVar(&s.foreign, "foreign", 20000, "Number of objects of others that the operator is restarted beside; 0 leaves that out.")
@@ -129,8 +134,8 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 		return s, fmt.Errorf("unexpected argument %q", flags.Arg(0))
 	case s.servers < 1, s.rounds < 1, s.workers < 1:
 		return s, errors.New("-n, -rounds and -workers must be at least 1")
-	case s.foreign < 0:
-		return s, errors.New("-foreign must not be negative")
+	case s.foreign < 0, s.perNamespace < 0:
+		return s, errors.New("-foreign and -per-namespace must not be negative")
 	case s.idle <= 0, s.timeout < 0:
 		return s, errors.New("-idle must be positive, and -timeout not negative")
 	case s.outage != 0 && s.outage < 2*time.Minute, s.outage%time.Minute != 0:

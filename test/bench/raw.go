@@ -39,7 +39,7 @@ type rawApplier struct {
 	workers int
 }
 
-// newRawApplier returns an applier whose clients are set up as the operator's are.
+// newRawApplier returns an applier whose clients are set up as the operator's are. It works on that many MCPServers at a time.
 func newRawApplier(config *rest.Config, options render.Options, workers int) (*rawApplier, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -50,8 +50,7 @@ func newRawApplier(config *rest.Config, options render.Options, workers int) (*r
 	builtin := rest.CopyConfig(config)
 	builtin.ContentType = runtime.ContentTypeProtobuf
 	builtin.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	// The MCPServers are of one namespace, for which Freehold has half of its workers.
-	a := &rawApplier{options: options, workers: (workers + 1) / 2}
+	a := &rawApplier{options: options, workers: workers}
 	if a.core, err = kubernetes.NewForConfigAndClient(builtin, client); err != nil {
 		return nil, err
 	}
@@ -59,10 +58,10 @@ func newRawApplier(config *rest.Config, options render.Options, workers int) (*r
 	return a, err
 }
 
-// converge makes MCPServers in a namespace, works for them, and waits until their proxies are ready.
-func (a *rawApplier) converge(ctx context.Context, s *site, namespace string, count int) (times arrival, err error) {
+// converge makes MCPServers, works for them, and waits until their proxies are ready.
+func (a *rawApplier) converge(ctx context.Context, s *site, p places) (times arrival, err error) {
 	group, ctx := errgroup.WithContext(ctx)
-	queue := make(chan *v1beta1.MCPServer, count)
+	queue := make(chan *v1beta1.MCPServer, p.servers)
 	for range a.workers {
 		group.Go(func() error {
 			for server := range queue {
@@ -75,7 +74,7 @@ func (a *rawApplier) converge(ctx context.Context, s *site, namespace string, co
 	}
 	group.Go(func() (err error) {
 		defer close(queue)
-		l := load{namespace: namespace, count: count, handOn: func(made *v1beta1.MCPServer) { queue <- made }}
+		l := load{places: p, handOn: func(made *v1beta1.MCPServer) { queue <- made }}
 		times, err = s.converge(ctx, l, childrenExist, proxiesReady)
 		return err
 	})

@@ -46,7 +46,7 @@ func TestTheRawApplierSendsWhatTheOperatorSends(t *testing.T) {
 		t.Fatal(err)
 	}
 	byRaw := bodies(t, s, "raw", func(ctx context.Context, namespace string) error {
-		_, err := raw.converge(ctx, s, namespace, 1)
+		_, err := raw.converge(ctx, s, places{name: namespace, servers: 1})
 		return err
 	})
 	// The operator only ever sees the namespace that is its own.
@@ -56,7 +56,7 @@ func TestTheRawApplierSendsWhatTheOperatorSends(t *testing.T) {
 		t.Fatal(err)
 	}
 	byOperator := bodies(t, s, "operated", func(ctx context.Context, namespace string) error {
-		if _, err := s.converge(ctx, load{namespace: namespace, count: 1}, serversReady); err != nil {
+		if _, err := s.converge(ctx, load{places: places{name: namespace, servers: 1}}, serversReady); err != nil {
 			return err
 		}
 		return subject.settle(ctx, 1)

@@ -19,19 +19,21 @@ import (
 
 // answer edits the image of proxies by hand, all at once, while the raw applier watches Deployments and answers each edit with one
 // apply of the MCPServer's status. No operator that watches and reports can be faster.
-func (a *rawApplier) answer(ctx context.Context, s *site, names []string) (done answers, err error) {
-	list, err := a.servers.ToolhiveV1beta1().MCPServers(measured).List(ctx, metav1.ListOptions{})
+func (a *rawApplier) answer(ctx context.Context, s *site, p places) (done answers, err error) {
+	list, err := a.servers.ToolhiveV1beta1().MCPServers(p.watched()).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return done, err
 	}
 	servers := map[string]*v1beta1.MCPServer{}
 	for i := range list.Items {
-		servers[list.Items[i].Name] = &list.Items[i]
+		if server := &list.Items[i]; p.holds(server) {
+			servers[server.Name] = server
+		}
 	}
 	edits := make(chan string, len(servers))
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	end, err := a.watchEdits(watching, edits)
+	end, err := a.watchEdits(watching, p, edits)
 	if err != nil {
 		return done, err
 	}
@@ -53,23 +55,23 @@ func (a *rawApplier) answer(ctx context.Context, s *site, names []string) (done 
 	group.Go(func() (err error) {
 		defer end()
 		defer stop()
-		done, err = s.byHand(ctx, imageEdit(measured, handImage), names)
+		done, err = s.byHand(ctx, p, imageEdit(handImage))
 		return err
 	})
 	return done, group.Wait()
 }
 
 // watchEdits sends the name of each Deployment whose spec is changed from now on.
-func (a *rawApplier) watchEdits(ctx context.Context, edits chan<- string) (end func(), err error) {
-	core := informers.NewSharedInformerFactoryWithOptions(a.core, 0, informers.WithNamespace(measured))
-	handle, err := core.Apps().V1().Deployments().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+func (a *rawApplier) watchEdits(ctx context.Context, p places, edits chan<- string) (end func(), err error) {
+	core := informers.NewSharedInformerFactoryWithOptions(a.core, 0, informers.WithNamespace(p.watched()))
+	handle, err := core.Apps().V1().Deployments().Informer().AddEventHandler(p.handler(cache.ResourceEventHandlerFuncs{
 		UpdateFunc: func(before, now any) {
 			old, known := before.(*appsv1.Deployment)
 			if d, ok := now.(*appsv1.Deployment); ok && known && d.Generation != old.Generation {
 				edits <- d.Name
 			}
 		},
-	})
+	}))
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,8 @@ import (
 
 // report is everything that was measured.
 type report struct {
-	Servers, Children, Workers, CPUs int
+	// PerNamespace is how many of the MCPServers a namespace has; 0 for all in one.
+	Servers, PerNamespace, Children, Workers, CPUs int
 	// LoadBefore and LoadAfter are the load averages of the machine.
 	LoadBefore, LoadAfter float64
 	Took                  time.Duration
@@ -45,7 +46,7 @@ type measurements struct {
 	// Images are edits of proxies' images by hand, and Scales are changes of the number of proxies with transport stdio.
 	Images, Scales answers
 	Restarts       []stage
-	// Config is one edit of an MCPOIDCConfig that all MCPServers refer to.
+	// Config is one edit of the MCPOIDCConfigs that all MCPServers refer to.
 	Config stage
 	// Delete is the deletion of all.
 	Delete stage

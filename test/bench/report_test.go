@@ -383,6 +383,8 @@ func TestFlagsThatDoNotFitAreRefused(t *testing.T) {
 		{"-grow 0 -record x.json", false},
 		{"-n 0", false},
 		{"-foreign -1", false},
+		{"-per-namespace 0", true},
+		{"-per-namespace -1", false},
 		{"-idle 0s", false},
 		{"-outage 90s", false},
 		{"-outage 1m", false},

@@ -44,7 +44,7 @@ func (s *sizes) Set(text string) error {
 }
 
 // series measures with each number of MCPServers, one after the other, and writes what is recorded after each: who ends it early
-// keeps what it has, and runs with other numbers that were recorded on the same machine stay. It returns how many thresholds are missed.
+// keeps what it has, and other runs that were recorded on the same machine stay. It returns how many thresholds are missed.
 func (b *bench) series(ctx context.Context, limits map[string]threshold, write func(r *report, out io.Writer) error, out io.Writer) (missed int, err error) {
 	var to *series
 	if b.settings.record != "" {
@@ -95,7 +95,7 @@ type series struct {
 
 // record records a run. One that is not whole does not take the place of another.
 func (s *series) record(r *report, whole bool) (recorded bool, err error) {
-	if s == nil || !whole && s.recording.Has(r.Servers) {
+	if s == nil || !whole && s.recording.Has(r.Servers, r.PerNamespace) {
 		return false, nil
 	}
 	run := r.recorded()
@@ -122,7 +122,7 @@ func (b *bench) measureWithin(ctx context.Context) (*report, error) {
 // recorded is what the documentation shows of a report.
 func (r *report) recorded() recording.Run {
 	run := recording.Run{
-		Servers: r.Servers, Rounds: len(r.Rounds), Workers: r.Workers,
+		Servers: r.Servers, PerNamespace: r.PerNamespace, Rounds: len(r.Rounds), Workers: r.Workers,
 		LoadBefore: r.LoadBefore, LoadAfter: r.LoadAfter, Took: r.Took.Seconds(),
 		Raw: recording.Subject{
 			Children: r.Children, Milestones: r.milestones(func(round round) arrival { return round.Raw }),

@@ -21,6 +21,7 @@ import (
 
 func TestARunIsReadAsItWasRecorded(t *testing.T) {
 	r := good()
+	r.PerNamespace = 50
 	r.NoOperator = stage{Took: time.Minute, Plane: map[cluster.Component]time.Duration{cluster.APIServer: 1500 * time.Millisecond}}
 	r.Freehold.Config.Took = 1500 * time.Millisecond
 	r.Freehold.Delete.Writes = tally{All: map[string]int{"apply mcpservers": 200}, Refused: 3}
@@ -37,7 +38,7 @@ func TestARunIsReadAsItWasRecorded(t *testing.T) {
 	}
 	run := read.Runs[0]
 	for what, same := range map[string]bool{
-		"number of MCPServers":      run.Servers == 200,
+		"number of MCPServers":      run.Servers == 200 && run.PerNamespace == 50,
 		"milestone, raw":            run.Raw.Milestones[recording.ChildrenExist] == 10,
 		"milestone, Freehold":       run.Freehold.Milestones[recording.ServersReady] == 12,
 		"milestone, ToolHive":       run.ToolHive.Milestones[recording.ProxiesReady] == 21,
@@ -221,6 +222,11 @@ func TestARunWithoutItsEndIsRecorded(t *testing.T) {
 	}
 	if recorded, err := to.record(failed, false); recorded || err != nil || to.recording.Runs[0].ToolHive == nil {
 		t.Errorf("recorded in place of the whole one: %v, %v", recorded, err)
+	}
+	spread := *failed
+	spread.PerNamespace = 20
+	if recorded, err := to.record(&spread, false); !recorded || err != nil || len(to.recording.Runs) != 2 {
+		t.Errorf("one with other namespaces is recorded: %v, %v", recorded, err)
 	}
 	if err := failed.judge(thresholdsOf(t)); err != nil {
 		t.Error(err)

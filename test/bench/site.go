@@ -33,7 +33,7 @@ const (
 	warmUps = 20
 )
 
-// measured is the namespace of the MCPServers that are measured.
+// measured is the namespace of the MCPServers that are measured, or what the names of several begin with.
 const measured = "measured"
 
 // site is a control plane with Freehold installed, and without an operator.
@@ -117,11 +117,12 @@ func (s *site) plane() (func() (map[cluster.Component]time.Duration, error), err
 // warmUp lets MCPServers come, by the raw applier, and go without a trace.
 func (s *site) warmUp(ctx context.Context, b *bench) error {
 	const namespace = "warm-up"
-	raw, err := newRawApplier(s.operator, b.deployed.rendering, b.settings.workers)
+	p := places{name: namespace, servers: warmUps}
+	raw, err := newRawApplier(s.operator, b.deployed.rendering, p.workers(b.settings.workers))
 	if err != nil {
 		return err
 	}
-	if _, err := raw.converge(ctx, s, namespace, warmUps); err != nil {
+	if _, err := raw.converge(ctx, s, p); err != nil {
 		return err
 	}
 	background := metav1.DeletePropagationBackground

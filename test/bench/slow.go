@@ -37,8 +37,8 @@ type latencies struct {
 }
 
 // besideSlow edits MCPServers in calm, and then while another namespace has a slow webhook.
-func (o *freehold) besideSlow(ctx context.Context, n int) (done latencies, err error) {
-	if done.Calm, err = o.editSpecs(ctx, n, "calm"); err != nil {
+func (o *freehold) besideSlow(ctx context.Context, p places) (done latencies, err error) {
+	if done.Calm, err = o.editSpecs(ctx, p, "calm"); err != nil {
 		return done, err
 	}
 	if err := o.site.makeNamespace(ctx, slowly); err != nil {
@@ -51,7 +51,7 @@ func (o *freehold) besideSlow(ctx context.Context, n int) (done latencies, err e
 		return done, err
 	}
 	defer func() { err = errors.Join(err, remove(context.WithoutCancel(ctx))) }()
-	servers, err := newServers(slowly, v1beta1.TransportStreamableHTTP, slowServers)
+	servers, err := newServers(places{name: slowly, servers: slowServers}, v1beta1.TransportStreamableHTTP)
 	if err != nil {
 		return done, err
 	}
@@ -62,17 +62,17 @@ func (o *freehold) besideSlow(ctx context.Context, n int) (done latencies, err e
 	if err != nil {
 		return done, fmt.Errorf("cannot make MCPServers: %w", err)
 	}
-	if done.Slow, err = o.editSpecs(ctx, n, "slow"); err != nil {
+	if done.Slow, err = o.editSpecs(ctx, p, "slow"); err != nil {
 		return done, err
 	}
 	return done, o.site.servers.ToolhiveV1beta1().MCPServers(slowly).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 }
 
 // editSpecs gives MCPServers an image of a tag, one after the other, and returns how long each of their backends took to be written.
-func (o *freehold) editSpecs(ctx context.Context, n int, tag string) (times []time.Duration, err error) {
+func (o *freehold) editSpecs(ctx context.Context, p places, tag string) (times []time.Duration, err error) {
 	patch := fmt.Appendf(nil, `{"spec":{"image":"example.com/mcp:%s"}}`, tag)
-	for i := range min(n, specEdits) {
-		took, err := o.editSpec(ctx, serverName(i), patch)
+	for i := range min(p.servers, specEdits) {
+		took, err := o.editSpec(ctx, p.namespaceOf(i), serverName(i), patch)
 		if err != nil {
 			return nil, fmt.Errorf("an edit of MCPServer %s: %w", serverName(i), err)
 		}
@@ -82,7 +82,7 @@ func (o *freehold) editSpecs(ctx context.Context, n int, tag string) (times []ti
 	return times, nil
 }
 
-func (o *freehold) editSpec(ctx context.Context, name string, patch []byte) (time.Duration, error) {
+func (o *freehold) editSpec(ctx context.Context, namespace, name string, patch []byte) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, specPatience)
 	defer cancel()
 	mark, err := o.site.cluster.AuditMark(ctx)
@@ -90,12 +90,13 @@ func (o *freehold) editSpec(ctx context.Context, name string, patch []byte) (tim
 		return 0, err
 	}
 	began := time.Now()
-	_, err = o.site.servers.ToolhiveV1beta1().MCPServers(measured).Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: hand})
+	servers := o.site.servers.ToolhiveV1beta1().MCPServers(namespace)
+	_, err = servers.Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: hand})
 	if err != nil {
 		return 0, err
 	}
 	written, _, err := o.site.audit.WaitFor(ctx, mark, func(events []*audit.Event) bool { return len(events) > 0 },
-		o.account, audit.Writes(), audit.Succeeded(), audit.Namespace(measured), audit.Resource("apps", "statefulsets"),
+		o.account, audit.Writes(), audit.Succeeded(), audit.Namespace(namespace), audit.Resource("apps", "statefulsets"),
 		func(e *audit.Event) bool { return e.Name == name && e.Subresource == "" })
 	if err != nil {
 		return 0, fmt.Errorf("the backend is not written: %w", err)

@@ -296,7 +296,8 @@ func (k *soak) inspect(ctx context.Context) error {
 
 func (k *soak) create(ctx context.Context, s *site) error {
 	return k.within(ctx, phaseCreate, func(ctx context.Context) error {
-		times, err := s.converge(ctx, load{namespace: measured, count: k.settings.servers}, childrenExist, proxiesReady, serversReady)
+		l := load{places: places{name: measured, servers: k.settings.servers}}
+		times, err := s.converge(ctx, l, childrenExist, proxiesReady, serversReady)
 		k.tell(phaseCreate, "%s", times)
 		return err
 	})

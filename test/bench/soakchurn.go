@@ -195,14 +195,14 @@ func (c *churn) toggleImage(ctx context.Context, name string) error {
 	contested := !c.contested[name]
 	c.contested[name] = contested
 	c.mu.Unlock()
-	edit, what := imageEdit(c.namespace, handImage), "a conflict is named"
+	edit, what := imageEdit(handImage), "a conflict is named"
 	if !contested {
-		edit, what = imageEdit(c.namespace, c.image), "the conflict is over"
+		edit, what = imageEdit(c.image), "the conflict is over"
 	}
 	c.waits.expect(&expectation{what: what, server: name, met: func(seen sighting) bool {
 		return seen.resource == serversResource && seen.conflict == contested
 	}})
-	err := edit.apply(ctx, c.site, name)
+	err := edit.apply(ctx, c.site, c.namespace, name)
 	if err != nil {
 		c.waits.release(name)
 	}
@@ -273,7 +273,7 @@ func (c *churn) toggleScale(ctx context.Context, name string) error {
 	if scaled {
 		replicas = 2
 	}
-	return scaleEdit(c.namespace, replicas).apply(ctx, c.site, name)
+	return scaleEdit(replicas).apply(ctx, c.site, c.namespace, name)
 }
 
 func gvrOf(resource string) schema.GroupVersionResource {

@@ -53,7 +53,7 @@ func (k *soak) prepareChurn(ctx context.Context, s *site) error {
 
 // childCounts returns how many children an MCPServer has, by resource.
 func childCounts() (map[string]int, error) {
-	servers, err := newServers(measured, v1beta1.TransportStreamableHTTP, 1)
+	servers, err := newServers(places{name: measured, servers: 1}, v1beta1.TransportStreamableHTTP)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func (c *churn) remake(ctx context.Context, names []string) error {
 
 // createAgain creates an MCPServer of a name that should be free, and tries until it is.
 func (c *churn) createAgain(ctx context.Context, name string) error {
-	samples, err := newServers(c.namespace, v1beta1.TransportStreamableHTTP, 1)
+	samples, err := newServers(places{name: c.namespace, servers: 1}, v1beta1.TransportStreamableHTTP)
 	if err != nil {
 		return err
 	}

@@ -37,19 +37,15 @@ func pass(ctx context.Context, window time.Duration) error {
 
 // label puts a label on each Deployment, as another client would, and watches what the operator makes of it. It returns how many
 // of the labels stay.
-func (o *subject) label(ctx context.Context, n int) (done stage, left int, err error) {
+func (o *subject) label(ctx context.Context, p places) (done stage, left int, err error) {
 	const key = "bench.freehold.dev/foreign"
-	deployments := o.site.core.AppsV1().Deployments(measured)
+	deployments := o.site.core.AppsV1().Deployments
 	done, err = o.observe(ctx, func(ctx context.Context) error {
 		// Every label is an event of its own Deployment, so each MCPServer is looked at once more.
-		return o.settled(ctx, n, func(ctx context.Context) error {
-			list, err := deployments.List(ctx, metav1.ListOptions{})
-			if err != nil {
-				return err
-			}
+		return o.settled(ctx, p.servers, func(ctx context.Context) error {
 			patch := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"here"}}}`, key)
-			err = each(ctx, len(list.Items), func(ctx context.Context, i int) error {
-				_, err := deployments.Patch(ctx, list.Items[i].Name, types.MergePatchType, patch,
+			err := each(ctx, p.servers, func(ctx context.Context, i int) error {
+				_, err := deployments(p.namespaceOf(i)).Patch(ctx, serverName(i), types.MergePatchType, patch,
 					metav1.PatchOptions{FieldManager: "bench-foreign"})
 				return err
 			})
@@ -62,7 +58,7 @@ func (o *subject) label(ctx context.Context, n int) (done stage, left int, err e
 	if err != nil {
 		return done, 0, err
 	}
-	labelled, err := deployments.List(ctx, metav1.ListOptions{LabelSelector: key + "=here"})
+	labelled, err := deployments(p.watched()).List(ctx, metav1.ListOptions{LabelSelector: key + "=here"})
 	if err != nil {
 		return done, 0, err
 	}

@@ -21,8 +21,9 @@ import (
 // table writes the report for people.
 func (r *report) table(out io.Writer) error {
 	w := &table{Writer: tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)}
-	w.line("%d MCPServers of %d children each, %d workers, %d CPUs; load average %.1f before and %.1f after; took %v",
-		r.Servers, r.Children, r.Workers, r.CPUs, r.LoadBefore, r.LoadAfter, r.Took.Round(time.Second))
+	w.line("%d MCPServers of %d children each (namespaces: %d), %d workers, %d CPUs; load average %.1f before and %.1f after; took %v",
+		r.Servers, r.Children, len(places{servers: r.Servers, each: r.PerNamespace}.namespaces()),
+		r.Workers, r.CPUs, r.LoadBefore, r.LoadAfter, r.Took.Round(time.Second))
 	w.line("")
 	w.line("Seconds from the first MCPServer on")
 	w.row("round", "", "children exist", "proxies ready", "MCPServers Ready")

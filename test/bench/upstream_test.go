@@ -13,7 +13,7 @@ import (
 
 // The names are written out here: they are ToolHive's, and do not change with ours.
 func TestNamesOfUpstreamsChildren(t *testing.T) {
-	servers, err := newServers(measured, v1beta1.TransportStreamableHTTP, 1)
+	servers, err := newServers(places{name: measured, servers: 1}, v1beta1.TransportStreamableHTTP)
 	if err != nil {
 		t.Fatal(err)
 	}

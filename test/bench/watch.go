@@ -90,22 +90,22 @@ func (g *goal) wait(ctx context.Context) (time.Time, error) {
 	}
 }
 
-// watcher sees from outside, by watches of its own, how far a namespace's MCPServers have come.
+// watcher sees from outside, by watches of its own, how far MCPServers have come.
 type watcher struct {
 	goals map[milestone]*goal
 	end   func()
 }
 
-// watch begins to watch a namespace, and returns when all that is in it has been seen. The children are named as
+// watch begins to watch namespaces, and returns when all that is in them has been seen. The children are named as
 // the function child names them.
-func (s *site) watch(ctx context.Context, namespace string, servers, children []string) (*watcher, error) {
+func (s *site) watch(ctx context.Context, p places, servers, children []string) (*watcher, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	w := &watcher{goals: map[milestone]*goal{
 		childrenExist: newGoal(children), proxiesReady: newGoal(servers), serversReady: newGoal(servers),
 	}}
-	identities := metadatainformer.NewFilteredSharedInformerFactory(s.metadata, 0, namespace, nil)
-	core := informers.NewSharedInformerFactoryWithOptions(s.core, 0, informers.WithNamespace(namespace))
-	toolhive := toolhiveinformers.NewSharedInformerFactoryWithOptions(s.servers, 0, toolhiveinformers.WithNamespace(namespace))
+	identities := metadatainformer.NewFilteredSharedInformerFactory(s.metadata, 0, p.watched(), nil)
+	core := informers.NewSharedInformerFactoryWithOptions(s.core, 0, informers.WithNamespace(p.watched()))
+	toolhive := toolhiveinformers.NewSharedInformerFactoryWithOptions(s.servers, 0, toolhiveinformers.WithNamespace(p.watched()))
 	w.end = func() {
 		cancel()
 		identities.Shutdown()
@@ -115,7 +115,7 @@ func (s *site) watch(ctx context.Context, namespace string, servers, children []
 
 	var synced []cache.InformerSynced
 	observe := func(informer cache.SharedIndexInformer, see func(obj any)) error {
-		handle, err := informer.AddEventHandler(onSight(see))
+		handle, err := informer.AddEventHandler(p.handler(onSight(see)))
 		if err == nil {
 			synced = append(synced, handle.HasSynced)
 		}
@@ -156,7 +156,7 @@ func (s *site) watch(ctx context.Context, namespace string, servers, children []
 	toolhive.Start(ctx.Done())
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		w.end()
-		return nil, fmt.Errorf("the watches of namespace %s did not start: %w", namespace, context.Cause(ctx))
+		return nil, fmt.Errorf("the watches of %s did not start: %w", p.name, context.Cause(ctx))
 	}
 	return w, nil
 }

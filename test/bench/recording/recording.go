@@ -46,25 +46,36 @@ const (
 	ControllerManager = "kube-controller-manager"
 )
 
-// Recording is a series of runs on one machine, ordered by their numbers of MCPServers.
+// Recording is a series of runs on one machine, ordered by their numbers of MCPServers, and then by how many of these a namespace has.
 type Recording struct {
 	Machine Machine
 	Runs    []Run
 }
 
-// Has reports whether there is a run with that many MCPServers.
-func (r *Recording) Has(servers int) bool {
-	_, found := r.find(servers)
+// PerNamespace is how many MCPServers a namespace has in the runs that the documentation is about.
+const PerNamespace = 20
+
+// Has reports whether there is a run with that many MCPServers, of which a namespace has as many.
+func (r *Recording) Has(servers, perNamespace int) bool {
+	_, found := r.find(servers, perNamespace)
 	return found
 }
 
-func (r *Recording) find(servers int) (at int, found bool) {
-	return slices.BinarySearchFunc(r.Runs, servers, func(r Run, servers int) int { return cmp.Compare(r.Servers, servers) })
+func (r *Recording) find(servers, perNamespace int) (at int, found bool) {
+	return slices.BinarySearchFunc(r.Runs, Run{Servers: servers, PerNamespace: perNamespace}, func(a, b Run) int {
+		return cmp.Or(cmp.Compare(a.Servers, b.Servers), cmp.Compare(a.PerNamespace, b.PerNamespace))
+	})
 }
 
-// Add adds a run in place of one with as many MCPServers.
+// Of returns the runs in which a namespace has that many MCPServers.
+func (r *Recording) Of(perNamespace int) *Recording {
+	runs := slices.DeleteFunc(slices.Clone(r.Runs), func(run Run) bool { return run.PerNamespace != perNamespace })
+	return &Recording{Machine: r.Machine, Runs: runs}
+}
+
+// Add adds a run in place of one with as many MCPServers, of which a namespace has as many.
 func (r *Recording) Add(run Run) {
-	i, found := r.find(run.Servers)
+	i, found := r.find(run.Servers, run.PerNamespace)
 	if found {
 		r.Runs[i] = run
 		return
@@ -111,6 +122,8 @@ type Run struct {
 	// Commit is the checkout that Freehold was built from.
 	Commit                   string
 	Servers, Rounds, Workers int
+	// PerNamespace is how many of the MCPServers a namespace has; 0 for all in one.
+	PerNamespace int `json:",omitempty"`
 	// LoadBefore and LoadAfter are the machine's load averages over a minute.
 	LoadBefore, LoadAfter float64
 	// Took is how long the run lasted.

@@ -38,8 +38,9 @@ func run(recorded, recordedSoak, document, dir string) error {
 	if err != nil {
 		return err
 	}
-	if len(r.Runs) == 0 {
-		return fmt.Errorf("%s has no run", recorded)
+	if len(shown(r).Runs) == 0 {
+		return fmt.Errorf("%s has no run with %d MCPServers in each namespace, and none with all in one: record one",
+			recorded, recording.PerNamespace)
 	}
 	soak, err := recording.ReadSoak(recordedSoak)
 	if err != nil {

@@ -53,6 +53,7 @@ var looks = map[string]struct{ colour, mark string }{
 
 // plots returns all plots.
 func plots(r *recording.Recording) []plot {
+	r = shown(r)
 	all, operators := []string{raw, freehold, toolHive}, []string{freehold, toolHive}
 	return []plot{
 		newPlot(r, "children", "Seconds until all children exist", milestone(recording.ChildrenExist), all),
@@ -83,7 +84,7 @@ func newPlot(r *recording.Recording, name, title string, of measure, programs []
 }
 
 // series returns the runs that show how something grows: they differ in their numbers of MCPServers and in nothing else.
-func series(r *recording.Recording) []recording.Run { return r.Runs }
+func series(r *recording.Recording) []recording.Run { return shown(r).Runs }
 
 // pointsOf returns what was measured of a program in each run of the series.
 func pointsOf(r *recording.Recording, program string, of measure) (points []point) {

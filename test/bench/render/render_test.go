@@ -27,7 +27,8 @@ func sample() *recording.Recording {
 			Answers:    map[string]recording.Answers{recording.Image: {Edits: 50, Named: 50, P50: seconds / 10, P99: seconds / 5}},
 		}
 		for _, name := range []string{recording.Create, recording.Idle, recording.Config, recording.Restart, recording.Delete} {
-			s.Stages[name] = recording.Stage{Took: seconds, CPU: map[string]float64{recording.Operator: seconds / 2}, PeakMiB: 80, SettledMiB: 70, Writes: writes}
+			used := map[string]float64{recording.Operator: seconds / 2, recording.ControllerManager: 7}
+			s.Stages[name] = recording.Stage{Took: seconds, CPU: used, PeakMiB: 80, SettledMiB: 70, Writes: writes}
 		}
 		return s
 	}
@@ -84,6 +85,88 @@ func TestTablesShowTheRunsThatCompare(t *testing.T) {
 	r.Runs = r.Runs[:1]
 	if got := tables(r)["memory"]; !strings.HasPrefix(got, "| | Freehold, 100 | ToolHive's operator, 100 |\n") {
 		t.Errorf("a single run:\n%s", got)
+	}
+}
+
+// spread is the sample with its MCPServers spread over namespaces, and twice as many of them.
+func spread() *recording.Recording {
+	r := sample()
+	for i := range r.Runs {
+		r.Runs[i].Servers *= 2
+		r.Runs[i].PerNamespace = recording.PerNamespace
+	}
+	return r
+}
+
+// The tables and plots show the runs that are spread, as if there were no others. The others have a section of their own.
+func TestTablesShowTheRunsThatAreSpread(t *testing.T) {
+	alone, both := spread(), spread()
+	for _, run := range sample().Runs {
+		both.Add(run)
+	}
+	both.Add(recording.Run{Servers: 50, PerNamespace: 5}) // No table but that of runs is about it.
+	want, got := tables(alone), tables(both)
+	wantRuns := `| MCPServers | In a namespace | Commit | Rounds | Load before, after | Took |
+|---:| ---: |---|---:|---:|---:|
+| 50 | 5 |  | 0 | 0.0, 0.0 | 0 min |
+| 100 | all |  | 3 | 0.0, 0.0 | 0 min |
+| 200 | 20 |  | 3 | 0.0, 0.0 | 0 min |
+| 300 | all |  | 3 | 0.0, 0.0 | 0 min |
+| 600 | 20 |  | 3 | 0.0, 0.0 | 0 min |
+`
+	wantOne := `## All in one namespace
+
+| | Freehold, 100 | ToolHive's operator, 100 | Freehold, 300 | ToolHive's operator, 300 |
+|---|---:|---:|---:|---:|
+| creation: seconds until all children exist | 2 | 4 | 6 | 12 |
+| creation: seconds until all MCPServers are Ready | 4 | 8 | 12 | 24 |
+| creation: CPU seconds of the operator | 1 | 2 | 3 | 6 |
+| creation: CPU seconds of kube-controller-manager | 7 | 7 | 7 | 7 |
+| MCPOIDCConfig: seconds until rolled out | 2 | 4 | 6 | 12 |
+| MCPOIDCConfig: CPU seconds | 1 | 2 | 3 | 6 |
+| deletion: seconds | 2 | 4 | 6 | 12 |
+| deletion: CPU seconds | 1 | 2 | 3 | 6 |
+`
+	if want["one"] != "" {
+		t.Errorf("a section about nothing:\n%s", want["one"])
+	}
+	want["runs"], want["one"] = wantRuns, wantOne
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the tables (-want +got):\n%s", diff)
+	}
+	for i, p := range plots(alone) {
+		if diff := cmp.Diff(p.draw(), plots(both)[i].draw()); diff != "" {
+			t.Errorf("the plot %s (-want +got):\n%s", p.name, diff)
+		}
+	}
+}
+
+// While no run is spread, the page is about those with all MCPServers in one namespace, and says nothing of namespaces.
+func TestRunsInOneNamespaceAreShownWhileThereAreNoOthers(t *testing.T) {
+	got := tables(sample())
+	wantRuns := `| MCPServers | Commit | Rounds | Load before, after | Took |
+|---:|---|---:|---:|---:|
+| 100 |  | 3 | 0.0, 0.0 | 0 min |
+| 300 |  | 3 | 0.0, 0.0 | 0 min |
+`
+	if diff := cmp.Diff(wantRuns, got["runs"]); diff != "" {
+		t.Errorf("the runs (-want +got):\n%s", diff)
+	}
+	if got["one"] != "" || !strings.HasPrefix(got["memory"], "| | Freehold, 100 |") || len(plots(sample())[0].lines) != 3 {
+		t.Errorf("the tables: %v", got)
+	}
+}
+
+// Runs with another number in each namespace are none that the page is about.
+func TestWithoutARunToShowNothingIsWritten(t *testing.T) {
+	dir := t.TempDir()
+	recorded := filepath.Join(dir, "recorded.json")
+	if err := (&recording.Recording{Runs: []recording.Run{{Servers: 50, PerNamespace: 5}}}).Write(recorded); err != nil {
+		t.Fatal(err)
+	}
+	err := run(recorded, filepath.Join(dir, "soak.json"), filepath.Join(dir, "x.md"), dir)
+	if err == nil || !strings.Contains(err.Error(), "record one") {
+		t.Errorf("got %v", err)
 	}
 }
 

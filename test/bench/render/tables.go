@@ -124,6 +124,15 @@ func found(numbers map[string]float64, name string) float64 {
 	return math.NaN()
 }
 
+// shown returns the runs that tables and plots show: those whose MCPServers are spread over namespaces or, while there are none, those
+// that have all in one.
+func shown(r *recording.Recording) *recording.Recording {
+	if spread := r.Of(recording.PerNamespace); len(spread.Runs) > 0 {
+		return spread
+	}
+	return r.Of(0)
+}
+
 // row is a line of a table: something that was measured of each program.
 type row struct {
 	what string
@@ -193,11 +202,12 @@ func number(v float64, digits int) string {
 
 // tables returns all tables, by the names of their places.
 func tables(r *recording.Recording) map[string]string {
-	all, operators := columns(r, raw, freehold, toolHive), columns(r, freehold, toolHive)
+	all, operators := columns(shown(r), raw, freehold, toolHive), columns(shown(r), freehold, toolHive)
 	return map[string]string{
 		"machine": machine(r),
 		"runs":    runs(r),
 		"growth":  growth(r),
+		"one":     inOne(r),
 		"times": table(all,
 			row{"seconds until all children exist", milestone(recording.ChildrenExist), 1},
 			row{"seconds until all proxies are ready", milestone(recording.ProxiesReady), 1},
@@ -244,6 +254,23 @@ func tables(r *recording.Recording) map[string]string {
 	}
 }
 
+// inOne is a section about the runs with all MCPServers in one namespace. It is empty if the other tables show those, or if there are none.
+func inOne(r *recording.Recording) string {
+	one := r.Of(0)
+	if len(one.Runs) == 0 || shown(r).Runs[0].PerNamespace == 0 {
+		return ""
+	}
+	return "## All in one namespace\n\n" + table(columns(one, freehold, toolHive),
+		row{"creation: seconds until all children exist", milestone(recording.ChildrenExist), 1},
+		row{"creation: seconds until all MCPServers are Ready", milestone(recording.ServersReady), 1},
+		row{"creation: CPU seconds of the operator", stage(recording.Create, cpu(recording.Operator)), 1},
+		row{"creation: CPU seconds of kube-controller-manager", stage(recording.Create, cpu(recording.ControllerManager)), 1},
+		row{"MCPOIDCConfig: seconds until rolled out", stage(recording.Config, took), 1},
+		row{"MCPOIDCConfig: CPU seconds", stage(recording.Config, cpu(recording.Operator)), 1},
+		row{"deletion: seconds", stage(recording.Delete, took), 1},
+		row{"deletion: CPU seconds", stage(recording.Delete, cpu(recording.Operator)), 1})
+}
+
 // machine describes where the runs took place.
 func machine(r *recording.Recording) string {
 	m := r.Machine
@@ -255,12 +282,22 @@ func machine(r *recording.Recording) string {
 	return text + ".\n"
 }
 
-// runs describes the runs.
+// runs describes the runs. It tells how many MCPServers a namespace has if that is not all of them in each run.
 func runs(r *recording.Recording) string {
 	var b strings.Builder
-	b.WriteString("| MCPServers | Commit | Rounds | Load before, after | Took |\n|---:|---|---:|---:|---:|\n")
+	second := func(string) string { return "" }
+	if len(r.Of(0).Runs) < len(r.Runs) {
+		second = func(cell string) string { return " " + cell + " |" }
+	}
+	b.WriteString("| MCPServers |" + second("In a namespace") + " Commit | Rounds | Load before, after | Took |\n")
+	b.WriteString("|---:|" + second("---:") + "---|---:|---:|---:|\n")
 	for _, run := range r.Runs {
-		fmt.Fprintf(&b, "| %d | %s | %d | %.1f, %.1f | %.0f min |\n", run.Servers, run.Commit, run.Rounds, run.LoadBefore, run.LoadAfter, run.Took/60)
+		number := "all"
+		if run.PerNamespace > 0 {
+			number = strconv.Itoa(run.PerNamespace)
+		}
+		fmt.Fprintf(&b, "| %d |%s %s | %d | %.1f, %.1f | %.0f min |\n",
+			run.Servers, second(number), run.Commit, run.Rounds, run.LoadBefore, run.LoadAfter, run.Took/60)
 	}
 	return b.String()
 }
