@@ -32,8 +32,7 @@ type bench struct {
 // that the program is started from: they would decide what is measured.
 var runtimeVariables = []string{"GOGC", "GOMEMLIMIT", "GOMAXPROCS", "GODEBUG"}
 
-// toolHiveRelease is the release whose operator is measured. From v0.45.0 on, it restarts a proxy again and again while there is no
-// StatefulSet, which is for the proxyrunner to make. No proxyrunner runs here, so a later one would never come to rest.
+// toolHiveRelease is the release whose operator is measured by default. It comes to rest without proxyrunners, as later ones do not.
 const toolHiveRelease = "v0.44.0"
 
 // newBench builds the operators. The caller closes what is returned without an error.
@@ -48,7 +47,7 @@ func newBench(ctx context.Context, s settings, progress io.Writer) (_ *bench, er
 		return nil, err
 	}
 	if s.toolhive {
-		if err := os.Setenv(binaries.ToolHiveEnv, toolHiveRelease); err != nil {
+		if err := os.Setenv(binaries.ToolHiveEnv, s.release); err != nil {
 			return nil, err
 		}
 		// The first run on a machine takes minutes for it, so it comes before anything is measured.
@@ -70,6 +69,9 @@ func newBench(ctx context.Context, s settings, progress io.Writer) (_ *bench, er
 	return b, nil
 }
 
+// played reports whether the proxyrunners of ToolHive are played.
+func (s settings) played() bool { return s.toolhive && needsRunners(s.release) }
+
 // places are those of the MCPServers that are measured.
 func (b *bench) places() places {
 	return places{name: measured, servers: b.settings.servers, each: b.settings.perNamespace}
@@ -89,6 +91,9 @@ func (b *bench) measure(ctx context.Context) (*report, error) {
 	r := &report{
 		Servers: b.settings.servers, PerNamespace: b.settings.perNamespace,
 		Workers: b.settings.workers, CPUs: runtime.NumCPU(), LoadBefore: loadAverage(),
+	}
+	if b.settings.played() {
+		r.Later = b.settings.release
 	}
 	servers, err := newServers(places{name: measured, servers: 1}, v1beta1.TransportStreamableHTTP)
 	if err != nil {
@@ -289,13 +294,20 @@ func (b *bench) upstreamRound(ctx context.Context, i int, last bool, r *report) 
 		return times, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
+	if b.settings.played() {
+		end, err := s.playRunners(ctx, b.say)
+		if err != nil {
+			return times, err
+		}
+		defer end()
+	}
 	o, err := b.startUpstream(ctx, s)
 	if err != nil {
 		return times, err
 	}
 	defer func() { err = errors.Join(err, o.close(err != nil)) }()
 	b.say("round %d: ToolHive's operator", i+1)
-	done, err := o.create(ctx, load{places: b.places(), children: upstreamNames})
+	done, err := o.create(ctx, load{places: b.places(), children: upstreamNames(b.settings.played())})
 	if err != nil {
 		return times, err
 	}

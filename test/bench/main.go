@@ -15,7 +15,8 @@
 // start of the process, until the operator is quiet. Quiet means the same for both operators: all children that it
 // makes exist, every MCPServer is Ready, and for five seconds the operator has sent no write and used less than 2 % of
 // one CPU. Those seconds are included. The two do not make the same children: ToolHive's operator leaves the
-// StatefulSet and two of the three Services to its proxyrunners, whose CPU time is not counted.
+// StatefulSet and two of the three Services to its proxyrunners, whose CPU time is not counted. Pods do not run here, so the program
+// plays the proxyrunners of a release whose operator does not come to rest without them.
 package main
 
 import (
@@ -26,11 +27,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
 	"k8s.io/klog/v2"
 
+	"github.com/freehold-dev/freehold/hack/cluster/binaries"
 	"github.com/freehold-dev/freehold/pkg/controller"
 	"github.com/freehold-dev/freehold/test/bench/recording"
 )
@@ -48,6 +51,8 @@ type settings struct {
 	timeout  time.Duration
 	foreign  int
 	toolhive bool
+	// release is that of ToolHive's operator.
+	release  string
 	asJSON   bool
 	operator string
 	// grow are the numbers of MCPServers to measure with, one after the other; it is servers alone without the flag.
@@ -117,7 +122,9 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	flags.DurationVar(&s.idle, "idle", 2*time.Minute, "How long to watch the operator while nothing happens.")
 	flags.DurationVar(&s.outage, "outage", 3*time.Minute, "How long no StatefulSet can be made; whole minutes, at least 2, or 0 to leave that out.")
 	flags.IntVar(&s.foreign, "foreign", 20000, "Number of objects of others that the operator is restarted beside; 0 leaves that out.")
-	flags.BoolVar(&s.toolhive, "toolhive", true, "Measure ToolHive's own operator too, that of "+toolHiveRelease+". The first time takes minutes to build it.")
+	flags.BoolVar(&s.toolhive, "toolhive", true, "Measure ToolHive's own operator too. The first time takes minutes to build it.")
+	flags.StringVar(&s.release, "toolhive-release", toolHiveRelease,
+		"Release of ToolHive's operator. From "+sinceRestarts+" on, its proxyrunners are played.")
 	flags.DurationVar(&s.timeout, "timeout", 0, "When to give up, for each number of MCPServers; 0 for an hour and 5 s for each MCPServer.")
 	flags.Var(&s.grow, "grow", "Numbers of MCPServers to measure with, one after the other, such as 100,300,1000; in place of -n.")
 	flags.StringVar(&s.record, "record", "", "File to write what docs/performance.md shows into.")
@@ -138,6 +145,8 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 		return s, errors.New("-foreign and -per-namespace must not be negative")
 	case s.idle <= 0, s.timeout < 0:
 		return s, errors.New("-idle must be positive, and -timeout not negative")
+	case !slices.Contains(binaries.ToolHiveReleases(), s.release):
+		return s, fmt.Errorf("-toolhive-release must be one of %v", binaries.ToolHiveReleases())
 	case s.outage != 0 && s.outage < 2*time.Minute, s.outage%time.Minute != 0:
 		return s, errors.New("-outage must be whole minutes, at least 2, or 0")
 	}

@@ -29,8 +29,9 @@ type report struct {
 	// Edits are those of specs.
 	Edits  latencies
 	Outage outage
-	// ToolHive is empty when its operator is left out.
+	// ToolHive is empty when its operator is left out. Later is its release if that is one whose proxyrunners are played.
 	ToolHive measurements
+	Later    string
 
 	Figures []figure
 }
@@ -57,7 +58,7 @@ func (m measurements) measured() bool { return len(m.Create) > 0 }
 
 // leaveOutToolHive forgets what was measured of its operator.
 func (r *report) leaveOutToolHive() {
-	r.ToolHive = measurements{}
+	r.ToolHive, r.Later = measurements{}, ""
 	for i := range r.Rounds {
 		r.Rounds[i].ToolHive = nil
 	}

@@ -48,7 +48,7 @@ func (s *sizes) Set(text string) error {
 func (b *bench) series(ctx context.Context, limits map[string]threshold, write func(r *report, out io.Writer) error, out io.Writer) (missed int, err error) {
 	var to *series
 	if b.settings.record != "" {
-		machine, err := describeMachine(b.settings.toolhive)
+		machine, err := describeMachine(b.settings.toolhive && !b.settings.played())
 		if err != nil {
 			return 0, err
 		}
@@ -122,7 +122,7 @@ func (b *bench) measureWithin(ctx context.Context) (*report, error) {
 // recorded is what the documentation shows of a report.
 func (r *report) recorded() recording.Run {
 	run := recording.Run{
-		Servers: r.Servers, PerNamespace: r.PerNamespace, Rounds: len(r.Rounds), Workers: r.Workers,
+		Servers: r.Servers, PerNamespace: r.PerNamespace, Later: r.Later, Rounds: len(r.Rounds), Workers: r.Workers,
 		LoadBefore: r.LoadBefore, LoadAfter: r.LoadAfter, Took: r.Took.Seconds(),
 		Raw: recording.Subject{
 			Children: r.Children, Milestones: r.milestones(func(round round) arrival { return round.Raw }),

@@ -21,7 +21,7 @@ import (
 
 func TestARunIsReadAsItWasRecorded(t *testing.T) {
 	r := good()
-	r.PerNamespace = 50
+	r.PerNamespace, r.Later = 50, "v0.63.0"
 	r.NoOperator = stage{Took: time.Minute, Plane: map[cluster.Component]time.Duration{cluster.APIServer: 1500 * time.Millisecond}}
 	r.Freehold.Config.Took = 1500 * time.Millisecond
 	r.Freehold.Delete.Writes = tally{All: map[string]int{"apply mcpservers": 200}, Refused: 3}
@@ -39,6 +39,7 @@ func TestARunIsReadAsItWasRecorded(t *testing.T) {
 	run := read.Runs[0]
 	for what, same := range map[string]bool{
 		"number of MCPServers":      run.Servers == 200 && run.PerNamespace == 50,
+		"release of ToolHive":       run.Later == "v0.63.0",
 		"milestone, raw":            run.Raw.Milestones[recording.ChildrenExist] == 10,
 		"milestone, Freehold":       run.Freehold.Milestones[recording.ServersReady] == 12,
 		"milestone, ToolHive":       run.ToolHive.Milestones[recording.ProxiesReady] == 21,
@@ -213,8 +214,9 @@ func TestWhatTookHoursIsKept(t *testing.T) {
 func TestARunWithoutItsEndIsRecorded(t *testing.T) {
 	to := &series{path: filepath.Join(t.TempDir(), "recorded.json"), recording: &recording.Recording{}}
 	failed := good()
+	failed.Later = "v0.63.0"
 	failed.leaveOutToolHive()
-	if recorded, err := to.record(failed, false); !recorded || err != nil || to.recording.Runs[0].ToolHive != nil {
+	if recorded, err := to.record(failed, false); !recorded || err != nil || to.recording.Runs[0].ToolHive != nil || to.recording.Runs[0].Later != "" {
 		t.Errorf("recorded: %v, %v", recorded, err)
 	}
 	if recorded, err := to.record(good(), true); !recorded || err != nil || to.recording.Runs[0].ToolHive == nil {

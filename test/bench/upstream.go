@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
@@ -48,19 +49,28 @@ func (b *bench) startUpstream(ctx context.Context, s *site) (*subject, error) {
 }
 
 // upstreamChildren are what ToolHive's operator makes for an MCPServer. The StatefulSet and the Services of the backend
-// are not among them: in ToolHive every proxyrunner makes those itself, and pods do not run here.
+// are not among them: in ToolHive every proxyrunner makes those itself, and pods do not run here; see runners.
 var upstreamChildren = []*inventory.Child{
 	inventory.RunnerAccount, inventory.BackendAccount, inventory.RunnerRole, inventory.RunnerBinding,
 	inventory.RunConfig, inventory.ProxyService, inventory.Proxy,
 }
 
-// upstreamNames names what ToolHive's operator makes for MCPServers.
-func upstreamNames(servers []*v1beta1.MCPServer) ([]string, error) {
-	var names []string
-	for _, server := range servers {
-		for _, made := range upstreamChildren {
-			names = append(names, child(made.Kind.Kind, made.Name(server.Name)))
-		}
+// runnerChildren are what a proxyrunner of ToolHive makes.
+var runnerChildren = []*inventory.Child{inventory.Backend, inventory.HeadlessService, inventory.BackendService}
+
+// upstreamNames returns what names the objects that ToolHive's operator makes for MCPServers and, if they are played, the proxyrunners.
+func upstreamNames(played bool) func([]*v1beta1.MCPServer) ([]string, error) {
+	children := upstreamChildren
+	if played {
+		children = slices.Concat(upstreamChildren, runnerChildren)
 	}
-	return names, nil
+	return func(servers []*v1beta1.MCPServer) ([]string, error) {
+		var names []string
+		for _, server := range servers {
+			for _, made := range children {
+				names = append(names, child(made.Kind.Kind, made.Name(server.Name)))
+			}
+		}
+		return names, nil
+	}
 }

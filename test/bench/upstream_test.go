@@ -17,16 +17,16 @@ func TestNamesOfUpstreamsChildren(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := upstreamNames(servers)
-	if err != nil {
-		t.Fatal(err)
-	}
 	want := []string{
 		"ServiceAccount/server-00000-proxy-runner", "ServiceAccount/server-00000-sa",
 		"Role/server-00000-proxy-runner", "RoleBinding/server-00000-proxy-runner",
 		"ConfigMap/server-00000-runconfig", "Service/mcp-server-00000-proxy", "Deployment/server-00000",
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
+	byRunners := []string{"StatefulSet/server-00000", "Service/mcp-server-00000-headless", "Service/mcp-server-00000"}
+	for played, want := range map[bool][]string{false: want, true: append(want, byRunners...)} {
+		got, err := upstreamNames(played)(servers)
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Errorf("played: %t, %v (-want +got):\n%s", played, err, diff)
+		}
 	}
 }

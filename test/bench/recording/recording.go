@@ -46,7 +46,8 @@ const (
 	ControllerManager = "kube-controller-manager"
 )
 
-// Recording is a series of runs on one machine, ordered by their numbers of MCPServers, and then by how many of these a namespace has.
+// Recording is a series of runs on one machine, ordered by their numbers of MCPServers, by how many of these a namespace has, and then by
+// later releases of ToolHive.
 type Recording struct {
 	Machine Machine
 	Runs    []Run
@@ -55,27 +56,30 @@ type Recording struct {
 // PerNamespace is how many MCPServers a namespace has in the runs that the documentation is about.
 const PerNamespace = 20
 
-// Has reports whether there is a run with that many MCPServers, of which a namespace has as many.
+// Has reports whether there is a run with that many MCPServers, of which a namespace has as many, beside the machine's release of ToolHive.
 func (r *Recording) Has(servers, perNamespace int) bool {
-	_, found := r.find(servers, perNamespace)
+	_, found := r.find(Run{Servers: servers, PerNamespace: perNamespace})
 	return found
 }
 
-func (r *Recording) find(servers, perNamespace int) (at int, found bool) {
-	return slices.BinarySearchFunc(r.Runs, Run{Servers: servers, PerNamespace: perNamespace}, func(a, b Run) int {
-		return cmp.Or(cmp.Compare(a.Servers, b.Servers), cmp.Compare(a.PerNamespace, b.PerNamespace))
+func (r *Recording) find(run Run) (at int, found bool) {
+	return slices.BinarySearchFunc(r.Runs, run, func(a, b Run) int {
+		return cmp.Or(cmp.Compare(a.Servers, b.Servers), cmp.Compare(a.PerNamespace, b.PerNamespace), cmp.Compare(a.Later, b.Later))
 	})
 }
 
-// Of returns the runs in which a namespace has that many MCPServers.
-func (r *Recording) Of(perNamespace int) *Recording {
-	runs := slices.DeleteFunc(slices.Clone(r.Runs), func(run Run) bool { return run.PerNamespace != perNamespace })
+// Of returns the runs in which a namespace has that many MCPServers, without those beside a later release of ToolHive.
+func (r *Recording) Of(perNamespace int) *Recording { return r.Beside("", perNamespace) }
+
+// Beside returns the runs beside a later release of ToolHive in which a namespace has that many MCPServers.
+func (r *Recording) Beside(later string, perNamespace int) *Recording {
+	runs := slices.DeleteFunc(slices.Clone(r.Runs), func(run Run) bool { return run.Later != later || run.PerNamespace != perNamespace })
 	return &Recording{Machine: r.Machine, Runs: runs}
 }
 
-// Add adds a run in place of one with as many MCPServers, of which a namespace has as many.
+// Add adds a run in place of one with as many MCPServers, of which a namespace has as many, beside the same release of ToolHive.
 func (r *Recording) Add(run Run) {
-	i, found := r.find(run.Servers, run.PerNamespace)
+	i, found := r.find(run)
 	if found {
 		r.Runs[i] = run
 		return
@@ -85,7 +89,7 @@ func (r *Recording) Add(run Run) {
 
 // Continue reads the recording in a file, to add runs on a machine to it. Without such a file, and if its runs took place on another
 // machine or with other releases, it returns an empty recording for this machine. ToolHive's release counts only if there is one on both
-// sides: runs with its operator and runs without it are in the same recording.
+// sides: runs with its operator, runs without it and runs beside a later one are in the same recording.
 func Continue(path string, machine Machine) (*Recording, error) {
 	r, err := Read(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -94,7 +98,7 @@ func Continue(path string, machine Machine) (*Recording, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(r.Runs, func(run Run) bool { return run.ToolHive != nil }) {
+	if !slices.ContainsFunc(r.Runs, func(run Run) bool { return run.ToolHive != nil && run.Later == "" }) {
 		r.Machine.ToolHive = ""
 	}
 	here := machine
@@ -113,7 +117,7 @@ type Machine struct {
 	MemoryMiB int
 	Kernel    string
 	Go        string
-	// Kubernetes, Etcd and ToolHive are the releases that ran.
+	// Kubernetes, Etcd and ToolHive are the releases that ran; see Run.Later for another of ToolHive.
 	Kubernetes, Etcd, ToolHive string
 }
 
@@ -124,6 +128,8 @@ type Run struct {
 	Servers, Rounds, Workers int
 	// PerNamespace is how many of the MCPServers a namespace has; 0 for all in one.
 	PerNamespace int `json:",omitempty"`
+	// Later is a later release of ToolHive that ran in place of the machine's, beside played proxyrunners; empty if none did.
+	Later string `json:",omitempty"`
 	// LoadBefore and LoadAfter are the machine's load averages over a minute.
 	LoadBefore, LoadAfter float64
 	// Took is how long the run lasted.

@@ -16,7 +16,7 @@ import (
 // shapes tells the runs of a recording by what identifies them, and when they took place.
 func shapes(r *Recording) (all []string) {
 	for _, run := range r.Runs {
-		all = append(all, fmt.Sprintf("%d/%d %s", run.Servers, run.PerNamespace, run.Commit))
+		all = append(all, strings.TrimSpace(fmt.Sprintf("%d/%d %s %s", run.Servers, run.PerNamespace, run.Commit, run.Later)))
 	}
 	return all
 }
@@ -75,5 +75,48 @@ func TestAFileWithoutNamespacesIsRead(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"100/0 old", "100/20 new"}, shapes(r)); diff != "" {
 		t.Errorf("the runs (-want +got):\n%s", diff)
+	}
+}
+
+// Runs beside a later release of ToolHive are beside those of the machine's, in whatever order they were recorded.
+func TestRunsBesideALaterReleaseStayBesideOthers(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "recorded.json")
+	for _, run := range []Run{
+		{Servers: 100, Later: "v0.63.0", Commit: "first"},
+		{Servers: 100, Commit: "first"},
+		{Servers: 300, Commit: "first"},
+		{Servers: 100, Later: "v0.62.0", Commit: "first"},
+		{Servers: 100, Later: "v0.63.0", Commit: "second"},
+	} {
+		machine := Machine{CPUs: 2, ToolHive: "v0.44.0"}
+		if run.Later != "" {
+			machine.ToolHive = ""
+		}
+		r, err := Continue(path, machine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run.ToolHive = &Subject{}
+		r.Add(run)
+		if err := r.Write(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := Read(path)
+	if err != nil || r.Machine.ToolHive != "v0.44.0" {
+		t.Fatalf("read: %+v, %v", r, err)
+	}
+	want := []string{"100/0 first", "100/0 first v0.62.0", "100/0 second v0.63.0", "300/0 first"}
+	if diff := cmp.Diff(want, shapes(r)); diff != "" {
+		t.Errorf("the runs (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"100/0 first", "300/0 first"}, shapes(r.Of(0))); diff != "" {
+		t.Errorf("those without a later release (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"100/0 second v0.63.0"}, shapes(r.Beside("v0.63.0", 0))); diff != "" {
+		t.Errorf("those with v0.63.0 (-want +got):\n%s", diff)
+	}
+	if r.Has(200, 0) || !r.Has(100, 0) {
+		t.Error("it has other runs")
 	}
 }

@@ -141,6 +141,51 @@ func TestTablesShowTheRunsThatAreSpread(t *testing.T) {
 	}
 }
 
+// Runs beside a later release of ToolHive change no other table, and no plot. They have a section of their own.
+func TestALaterReleaseHasItsOwnSection(t *testing.T) {
+	alone, both := spread(), spread()
+	for _, run := range spread().Runs {
+		for _, release := range []string{"v0.9.0", "v0.10.0"} {
+			run.Later = release
+			both.Add(run)
+		}
+	}
+	want, got := tables(alone), tables(both)
+	if want["later"] != "" {
+		t.Errorf("a section about nothing:\n%s", want["later"])
+	}
+	want["later"] = `## Beside ToolHive v0.10.0
+
+| | Freehold, 200 | ToolHive v0.10.0, 200 | Freehold, 600 | ToolHive v0.10.0, 600 |
+|---|---:|---:|---:|---:|
+| seconds until all MCPServers are Ready | 4 | 8 | 12 | 24 |
+| creation: CPU seconds | 1 | 2 | 3 | 6 |
+| creation: writes for each MCPServer | 0.5 | 1 | 0.5 | 1 |
+| MCPOIDCConfig: writes for each MCPServer | 0.5 | 1 | 0.5 | 1 |
+| MCPOIDCConfig: CPU seconds | 1 | 2 | 3 | 6 |
+| restart: CPU seconds | 1 | 2 | 3 | 6 |
+| deletion: CPU seconds | 1 | 2 | 3 | 6 |
+| peak of memory, MiB | 80 | 80 | 80 | 80 |
+`
+	want["runs"] = `| MCPServers | In a namespace | ToolHive | Commit | Rounds | Load before, after | Took |
+|---:| ---: | --- |---|---:|---:|---:|
+| 200 | 20 | v0.0.1 |  | 3 | 0.0, 0.0 | 0 min |
+| 200 | 20 | v0.10.0 |  | 3 | 0.0, 0.0 | 0 min |
+| 200 | 20 | v0.9.0 |  | 3 | 0.0, 0.0 | 0 min |
+| 600 | 20 | v0.0.1 |  | 3 | 0.0, 0.0 | 0 min |
+| 600 | 20 | v0.10.0 |  | 3 | 0.0, 0.0 | 0 min |
+| 600 | 20 | v0.9.0 |  | 3 | 0.0, 0.0 | 0 min |
+`
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the tables (-want +got):\n%s", diff)
+	}
+	for i, p := range plots(alone) {
+		if diff := cmp.Diff(p.draw(), plots(both)[i].draw()); diff != "" {
+			t.Errorf("the plot %s (-want +got):\n%s", p.name, diff)
+		}
+	}
+}
+
 // While no run is spread, the page is about those with all MCPServers in one namespace, and says nothing of namespaces.
 func TestRunsInOneNamespaceAreShownWhileThereAreNoOthers(t *testing.T) {
 	got := tables(sample())

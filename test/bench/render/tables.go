@@ -4,11 +4,14 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/freehold-dev/freehold/test/bench/recording"
 )
@@ -208,6 +211,7 @@ func tables(r *recording.Recording) map[string]string {
 		"runs":    runs(r),
 		"growth":  growth(r),
 		"one":     inOne(r),
+		"later":   later(r),
 		"times": table(all,
 			row{"seconds until all children exist", milestone(recording.ChildrenExist), 1},
 			row{"seconds until all proxies are ready", milestone(recording.ProxiesReady), 1},
@@ -271,6 +275,30 @@ func inOne(r *recording.Recording) string {
 		row{"deletion: CPU seconds", stage(recording.Delete, cpu(recording.Operator)), 1})
 }
 
+// later is a section about the runs beside the latest of the later releases of ToolHive, with MCPServers spread over namespaces. It is
+// empty if there are none.
+func later(r *recording.Recording) string {
+	release := ""
+	for _, run := range r.Runs {
+		if run.PerNamespace == recording.PerNamespace && (release == "" || run.Later != "" &&
+			version.MustParseSemantic(run.Later).GreaterThan(version.MustParseSemantic(release))) {
+			release = run.Later
+		}
+	}
+	if release == "" {
+		return ""
+	}
+	return "## Beside ToolHive " + release + "\n\n" + table(columns(r.Beside(release, recording.PerNamespace), freehold, "ToolHive "+release),
+		row{"seconds until all MCPServers are Ready", milestone(recording.ServersReady), 1},
+		row{"creation: CPU seconds", stage(recording.Create, cpu(recording.Operator)), 1},
+		row{"creation: writes for each MCPServer", stage(recording.Create, perServer), 1},
+		row{"MCPOIDCConfig: writes for each MCPServer", stage(recording.Config, perServer), 1},
+		row{"MCPOIDCConfig: CPU seconds", stage(recording.Config, cpu(recording.Operator)), 1},
+		row{"restart: CPU seconds", stage(recording.Restart, cpu(recording.Operator)), 1},
+		row{"deletion: CPU seconds", stage(recording.Delete, cpu(recording.Operator)), 1},
+		row{"peak of memory, MiB", peak, 0})
+}
+
 // machine describes where the runs took place.
 func machine(r *recording.Recording) string {
 	m := r.Machine
@@ -282,24 +310,37 @@ func machine(r *recording.Recording) string {
 	return text + ".\n"
 }
 
-// runs describes the runs. It tells how many MCPServers a namespace has if that is not all of them in each run.
+// runs describes the runs. It tells how many MCPServers a namespace has if that is not all of them in each run, and later releases of
+// ToolHive if there are some.
 func runs(r *recording.Recording) string {
 	var b strings.Builder
-	second := func(string) string { return "" }
-	if len(r.Of(0).Runs) < len(r.Runs) {
-		second = func(cell string) string { return " " + cell + " |" }
+	cellIf := func(told func(recording.Run) bool) func(string) string {
+		if !slices.ContainsFunc(r.Runs, told) {
+			return func(string) string { return "" }
+		}
+		return func(cell string) string { return " " + cell + " |" }
 	}
-	b.WriteString("| MCPServers |" + second("In a namespace") + " Commit | Rounds | Load before, after | Took |\n")
-	b.WriteString("|---:|" + second("---:") + "---|---:|---:|---:|\n")
+	second := cellIf(func(run recording.Run) bool { return run.PerNamespace > 0 })
+	third := cellIf(func(run recording.Run) bool { return run.Later != "" })
+	b.WriteString("| MCPServers |" + second("In a namespace") + third("ToolHive") + " Commit | Rounds | Load before, after | Took |\n")
+	b.WriteString("|---:|" + second("---:") + third("---") + "---|---:|---:|---:|\n")
 	for _, run := range r.Runs {
 		number := "all"
 		if run.PerNamespace > 0 {
 			number = strconv.Itoa(run.PerNamespace)
 		}
-		fmt.Fprintf(&b, "| %d |%s %s | %d | %.1f, %.1f | %.0f min |\n",
-			run.Servers, second(number), run.Commit, run.Rounds, run.LoadBefore, run.LoadAfter, run.Took/60)
+		fmt.Fprintf(&b, "| %d |%s%s %s | %d | %.1f, %.1f | %.0f min |\n",
+			run.Servers, second(number), third(toolHiveOf(r, run)), run.Commit, run.Rounds, run.LoadBefore, run.LoadAfter, run.Took/60)
 	}
 	return b.String()
+}
+
+// toolHiveOf is the release of ToolHive in a run; empty if its operator was left out.
+func toolHiveOf(r *recording.Recording, run recording.Run) string {
+	if run.ToolHive == nil {
+		return ""
+	}
+	return cmp.Or(run.Later, r.Machine.ToolHive)
 }
 
 // largest returns the largest run that did not leave ToolHive's operator out, and the largest of all if each did.
