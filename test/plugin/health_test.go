@@ -255,7 +255,9 @@ func (p *patient) recordAnew(t *testing.T) {
 		t.Errorf("doctor still finds %q", problems(found))
 	}
 	p.define(t)
-	if got := p.runs(t, "take", "mcpserver/web", "--yes"); got.code != cmd.ExitDone {
+	// The definition has changed several times within two minutes, and each change has ended the operator's watch. A reflector of client-go
+	// waits longer each time before it watches again, up to a minute.
+	if got := p.runs(t, "take", "mcpserver/web", "--yes", "--timeout=3m"); got.code != cmd.ExitDone {
 		t.Errorf("take ends with %d: %s%s", got.code, got.out, got.errOut)
 	}
 }
