@@ -49,9 +49,7 @@ kube::codegen::gen_client \
 	"${OUT}/apis"
 
 echo "Generating the schema of the built-in kinds"
-mkdir -p "${OUT}/generated/schema"
-(cd "${TOOLS}" && go run ./kindschema "${BOILERPLATE}") >"${MODELS}"
-cp "${MODELS}" "${OUT}/generated/schema/zz_generated.schema.go"
+(cd "${TOOLS}" && go run ./kindschema "${BOILERPLATE}" "${OUT}/generated/schema/zz_generated.schema.go")
 
 echo "Generating the CRD"
 (cd "${TOOLS}" && go build -o "${GOBIN}/controller-gen" sigs.k8s.io/controller-tools/cmd/controller-gen)

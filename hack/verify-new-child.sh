@@ -17,7 +17,7 @@ readonly MANAGE='^(TestAnMCPServerGetsItsChildrenAndItsStatus|TestReadsAreThoseO
 make_edits "${PATCH}" 5
 hack/update-manifests.sh >/dev/null
 # As make generate does, which generates more.
-(cd hack/tools/codegen && go run ./kindschema ../../boilerplate.go.txt >../../../generated/schema/zz_generated.schema.go)
+(cd hack/tools/codegen && go run ./kindschema ../../boilerplate.go.txt ../../../generated/schema/zz_generated.schema.go)
 go run ./docs/derived docs/{architecture,field-managers,security}.md
 go build ./...
 go test -skip="${RECORDED}" "${NOTICE[@]}" ./docs/derived

@@ -1,7 +1,7 @@
 // Copyright The Freehold Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kindschema prints a Go file with the schema of the built-in kinds that Freehold writes, and of the types in them. The schema
+// Command kindschema writes a Go file with the schema of the built-in kinds that Freehold writes, and of the types in them. The schema
 // of all built-in kinds, which client-go has, takes an operator seven times as long to read, each time it starts.
 package main
 
@@ -54,9 +54,12 @@ const kinds typed.YAMLObject = ` + "`%s`\n"
 
 func main() {
 	log.SetFlags(0)
+	if len(os.Args) != 3 {
+		log.Fatal("usage: kindschema FILE-WITH-THE-LICENSE FILE-TO-WRITE")
+	}
 	license, err := os.ReadFile(os.Args[1])
 	if err != nil {
-		log.Fatalf("give the file with the license as the argument: %v", err)
+		log.Fatal(err)
 	}
 	part := subset{names: sets.New[string]()}
 	types := applyconfigurations.NewTypeConverter(scheme.Scheme)
@@ -74,7 +77,10 @@ func main() {
 	if err != nil {
 		log.Fatalf("cannot write the schema: %v", err)
 	}
-	fmt.Printf(file, strings.TrimSpace(string(license)), text)
+	content := fmt.Sprintf(file, strings.TrimSpace(string(license)), text)
+	if err := os.WriteFile(os.Args[2], []byte(content), 0o644); err != nil {
+		log.Fatal(err)
+	}
 }
 
 // subset is a part of a schema.
