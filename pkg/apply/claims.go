@@ -375,7 +375,7 @@ func (w *writer[L, A]) alternatives(a *attempt[L, A]) func(path fieldpath.Path) 
 	return func(path fieldpath.Path) bool {
 		text, end := path.String(), 0
 		for i := range path {
-			end += len(path[i : i+1].String())
+			end += len(path[i : i+1].String()) // The text of a path is that of its elements, one after the other.
 			if slices.ContainsFunc(unions[text[:end]], func(u Union) bool { return u.excludes(text) }) {
 				return true
 			}
