@@ -69,7 +69,7 @@ func newBench(ctx context.Context, s settings, progress io.Writer) (_ *bench, er
 	return b, nil
 }
 
-// played reports whether the proxyrunners of ToolHive are played.
+// played reports whether the bench plays the proxyrunners of ToolHive.
 func (s settings) played() bool { return s.toolhive && needsRunners(s.release) }
 
 // places are those of the MCPServers that are measured.

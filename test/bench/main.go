@@ -51,7 +51,7 @@ type settings struct {
 	timeout  time.Duration
 	foreign  int
 	toolhive bool
-	// release is that of ToolHive's operator.
+	// release is the release of ToolHive whose operator the bench measures.
 	release  string
 	asJSON   bool
 	operator string
@@ -124,7 +124,7 @@ func parse(args []string, stderr io.Writer) (settings, error) {
 	flags.IntVar(&s.foreign, "foreign", 20000, "Number of objects of others that the operator is restarted beside; 0 leaves that out.")
 	flags.BoolVar(&s.toolhive, "toolhive", true, "Measure ToolHive's own operator too. The first time takes minutes to build it.")
 	flags.StringVar(&s.release, "toolhive-release", toolHiveRelease,
-		"Release of ToolHive's operator. From "+sinceRestarts+" on, its proxyrunners are played.")
+		"Release of ToolHive to measure. From "+sinceRestarts+" on, the bench plays the proxyrunners, which do not run here.")
 	flags.DurationVar(&s.timeout, "timeout", 0, "When to give up, for each number of MCPServers; 0 for an hour and 5 s for each MCPServer.")
 	flags.Var(&s.grow, "grow", "Numbers of MCPServers to measure with, one after the other, such as 100,300,1000; in place of -n.")
 	flags.StringVar(&s.record, "record", "", "File to write what docs/performance.md shows into.")

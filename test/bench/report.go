@@ -29,7 +29,7 @@ type report struct {
 	// Edits are those of specs.
 	Edits  latencies
 	Outage outage
-	// ToolHive is empty when its operator is left out. Later is its release if that is one whose proxyrunners are played.
+	// ToolHive is empty when its operator is left out. Later is its release where the bench plays the proxyrunners.
 	ToolHive measurements
 	Later    string
 

@@ -31,15 +31,16 @@ import (
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
 	"github.com/freehold-dev/freehold/pkg/fieldmanager/managers"
 	"github.com/freehold-dev/freehold/pkg/inventory"
+	"github.com/freehold-dev/freehold/pkg/render"
+	"github.com/freehold-dev/freehold/pkg/runconfig"
+	"github.com/freehold-dev/freehold/pkg/takeover"
 )
 
 const (
 	// sinceRestarts is the first release of ToolHive whose operator restarts a proxy that has no StatefulSet.
 	sinceRestarts = "v0.45.0"
-	// ofProxies selects the pods of ToolHive's proxies.
-	ofProxies = "app.kubernetes.io/name=mcpserver"
-	// runConfigFile is what a proxyrunner reads, and podPatch is the flag with the pod template that a user asks for.
-	runConfigFile, podPatch = "runconfig.json", "--k8s-pod-patch="
+	// podPatch is the flag with the pod template that a user asks for.
+	podPatch = "--k8s-pod-patch="
 )
 
 // needsRunners reports whether the operator of a release of ToolHive comes to rest only if proxyrunners run.
@@ -62,7 +63,7 @@ func (s *site) playRunners(ctx context.Context, say func(format string, args ...
 	r := &runners{core: s.core, say: say, queue: workqueue.NewTypedRateLimitingQueue(
 		workqueue.DefaultTypedControllerRateLimiter[types.NamespacedName]())}
 	factory := informers.NewSharedInformerFactoryWithOptions(s.core, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-		o.LabelSelector = ofProxies
+		o.LabelSelector = render.AnyProxySelector()
 	}))
 	var working sync.WaitGroup
 	end = func() {
@@ -130,17 +131,17 @@ func (r *runners) play(ctx context.Context, pod *corev1.Pod) error {
 	if err != nil {
 		return err
 	}
-	b, err := readBackend(&pod.ObjectMeta, &pod.Spec, config.Data[runConfigFile])
+	b, err := readBackend(&pod.ObjectMeta, &pod.Spec, config.Data[runconfig.Key])
 	if err != nil {
 		return err
 	}
 	sets := r.core.AppsV1().StatefulSets(pod.Namespace)
-	live, err := sets.Get(ctx, b.config.Name, metav1.GetOptions{})
+	live, err := sets.Get(ctx, b.config.ContainerName, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 	case err != nil:
 		return err
-	case generationOf(live.Spec.Template.Annotations) > b.generation:
+	case takeover.Gate(live.Spec.Template.Annotations[v1beta1.AnnotationGeneration]) > b.generation:
 		return nil // A newer proxy has written already.
 	}
 	options := metav1.ApplyOptions{FieldManager: managers.ToolHiveRunner, Force: true}
@@ -156,37 +157,16 @@ func (r *runners) play(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// generationOf is the generation of the MCPServer that a pod template is of; 0 if it does not tell.
-func generationOf(annotations map[string]string) int64 {
-	generation, err := strconv.ParseInt(annotations[v1beta1.AnnotationGeneration], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return generation
-}
-
-// runConfig is what is read here of a RunConfig.
-type runConfig struct {
-	Image      string            `json:"image"`
-	Args       []string          `json:"cmd_args"`
-	Name       string            `json:"container_name"`
-	Transport  v1beta1.Transport `json:"transport"`
-	TargetHost string            `json:"target_host"`
-	TargetPort int32             `json:"target_port"`
-	Env        map[string]string `json:"env_vars"`
-	Labels     map[string]string `json:"container_labels"`
-}
-
 // backend is what a proxyrunner knows of its backend.
 type backend struct {
-	config     runConfig
+	config     runconfig.RunConfig
 	generation int64
 	template   corev1ac.PodTemplateSpecApplyConfiguration
 }
 
 // readBackend reads the pod of a proxy, or its template, and its RunConfig.
 func readBackend(meta *metav1.ObjectMeta, spec *corev1.PodSpec, document string) (*backend, error) {
-	b := &backend{generation: generationOf(meta.Annotations)}
+	b := &backend{generation: takeover.Gate(meta.Annotations[v1beta1.AnnotationGeneration])}
 	if err := json.Unmarshal([]byte(document), &b.config); err != nil {
 		return nil, fmt.Errorf("cannot read the RunConfig: %w", err)
 	}
@@ -206,18 +186,20 @@ func (b *backend) http() bool { return b.config.Transport != v1beta1.TransportSt
 // labels are those of all objects.
 func (b *backend) labels() map[string]string {
 	labels := map[string]string{}
-	maps.Copy(labels, b.config.Labels)
-	labels["app"], labels["toolhive"] = b.config.Name, "true"
+	maps.Copy(labels, b.config.ContainerLabels)
+	labels["app"], labels["toolhive"] = b.config.ContainerName, "true"
 	return labels
 }
 
 // selector selects the pods of the backend.
-func (b *backend) selector() map[string]string { return map[string]string{"app": b.config.Name} }
+func (b *backend) selector() map[string]string {
+	return map[string]string{"app": b.config.ContainerName}
+}
 
 // env are the plain variables, in alphabetical order.
 func (b *backend) env() (env []*corev1ac.EnvVarApplyConfiguration) {
 	values := map[string]string{}
-	maps.Copy(values, b.config.Env)
+	maps.Copy(values, b.config.EnvVars)
 	if b.http() {
 		values["MCP_HOST"] = b.config.TargetHost
 	}
@@ -247,13 +229,13 @@ func (b *backend) statefulSet(namespace string) *appsv1ac.StatefulSetApplyConfig
 		i = len(containers)
 		template.Spec.WithContainers(corev1ac.Container().WithName("mcp"))
 	}
-	template.Spec.Containers[i].WithImage(b.config.Image).WithArgs(b.config.Args...).WithEnv(b.env()...).
+	template.Spec.Containers[i].WithImage(b.config.Image).WithArgs(b.config.CmdArgs...).WithEnv(b.env()...).
 		WithStdin(!b.http()).WithTTY(false).WithSecurityContext(corev1ac.SecurityContext().
 		WithPrivileged(false).WithAllowPrivilegeEscalation(false).WithReadOnlyRootFilesystem(true).
 		WithRunAsNonRoot(true).WithRunAsUser(user).WithRunAsGroup(user).WithSeccompProfile(profile).
 		WithCapabilities(corev1ac.Capabilities().WithDrop("ALL")))
-	return appsv1ac.StatefulSet(b.config.Name, namespace).WithLabels(b.labels()).WithSpec(appsv1ac.StatefulSetSpec().
-		WithServiceName(b.config.Name).WithSelector(metav1ac.LabelSelector().WithMatchLabels(b.selector())).WithTemplate(template))
+	return appsv1ac.StatefulSet(b.config.ContainerName, namespace).WithLabels(b.labels()).WithSpec(appsv1ac.StatefulSetSpec().
+		WithServiceName(b.config.ContainerName).WithSelector(metav1ac.LabelSelector().WithMatchLabels(b.selector())).WithTemplate(template))
 }
 
 // services are what ToolHive's proxyrunner applies for a backend that listens itself. They belong to its StatefulSet.
@@ -264,12 +246,12 @@ func (b *backend) services(namespace string, owner types.UID) []*corev1ac.Servic
 	service := func(name string) *corev1ac.ServiceApplyConfiguration {
 		port := corev1ac.ServicePort().WithName(fmt.Sprintf("port-%d", b.config.TargetPort)).WithPort(b.config.TargetPort).
 			WithTargetPort(intstr.FromInt32(b.config.TargetPort)).WithProtocol(corev1.ProtocolTCP)
-		set := metav1ac.OwnerReference().WithAPIVersion("apps/v1").WithKind(managers.StatefulSet.Kind).WithName(b.config.Name).
+		set := metav1ac.OwnerReference().WithAPIVersion("apps/v1").WithKind(managers.StatefulSet.Kind).WithName(b.config.ContainerName).
 			WithUID(owner).WithController(true).WithBlockOwnerDeletion(true)
 		return corev1ac.Service(name, namespace).WithLabels(b.labels()).WithOwnerReferences(set).WithSpec(
 			corev1ac.ServiceSpec().WithSelector(b.selector()).WithPorts(port).WithType(corev1.ServiceTypeClusterIP))
 	}
-	headless, pinned := service(inventory.HeadlessService.Name(b.config.Name)), service(inventory.BackendService.Name(b.config.Name))
+	headless, pinned := service(inventory.HeadlessService.Name(b.config.ContainerName)), service(inventory.BackendService.Name(b.config.ContainerName))
 	headless.Spec.WithClusterIP(corev1.ClusterIPNone)
 	pinned.Spec.WithSessionAffinity(corev1.ServiceAffinityClientIP).WithSessionAffinityConfig(
 		corev1ac.SessionAffinityConfig().WithClientIP(corev1ac.ClientIPConfig().WithTimeoutSeconds(1800)))

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/freehold-dev/freehold/apis/toolhive/v1beta1"
+	"github.com/freehold-dev/freehold/pkg/runconfig"
 	"github.com/freehold-dev/freehold/test/harness"
 )
 
@@ -105,7 +106,7 @@ func TestPlayedProxyrunnersApplyWhatRealOnesDo(t *testing.T) {
 		t.Run(fixture, func(t *testing.T) {
 			documents := harness.ReadFixture(t, fixture)
 			template := restore[appsv1.Deployment](t, documents, harness.Proxy).Spec.Template
-			document := restore[corev1.ConfigMap](t, documents, harness.RunConfig).Data[runConfigFile]
+			document := restore[corev1.ConfigMap](t, documents, harness.RunConfig).Data[runconfig.Key]
 			b, err := readBackend(&template.ObjectMeta, &template.Spec, document)
 			if err != nil {
 				t.Fatal(err)
