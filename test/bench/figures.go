@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/freehold-dev/freehold/test/bench/recording"
 )
@@ -52,8 +53,13 @@ func (r *report) speed() []figure {
 		},
 		{
 			Key: "slowRatio", Title: "p99 from an edit until it is written, beside a slow webhook / in calm",
-			Value: recording.Percentile(r.Edits.Slow, 99).Seconds() / recording.Percentile(r.Edits.Calm, 99).Seconds(),
+			Value: p99(r.Edits.Slow) / p99(r.Edits.Calm),
 		},
+		{
+			Key: "conflictRatio", Title: "p99 from an image edited by hand until the conflict is named, operator / raw applier",
+			Value: p99(r.Freehold.Images.Times) / p99(r.Raw.Times),
+		},
+		r.against("deleteRatio", "time until all are deleted", "s", func(m measurements) float64 { return m.Delete.Took.Seconds() }),
 	}
 }
 
@@ -162,14 +168,6 @@ func (r *report) cpu() []figure {
 		}
 		create.Value, create.ToolHive = median(ratios), decimal(medianOf(r.ToolHive.Create, cpuOf))+" s"
 	}
-	restart := figure{
-		Key: "restartCPURatio", Title: "CPU time of a restart until it is quiet, operator / ToolHive's operator",
-		LeftOut: !r.ToolHive.measured(),
-	}
-	if !restart.LeftOut {
-		theirs := medianOf(r.ToolHive.Restarts, cpuOf)
-		restart.Value, restart.ToolHive = medianOf(r.Freehold.Restarts, cpuOf)/theirs, decimal(theirs)+" s"
-	}
 	beside := figure{
 		Key: "foreignCPU", Title: fmt.Sprintf("CPU seconds that %d foreign objects add to a restart", r.Foreign.Objects),
 		LeftOut: r.Foreign.Objects == 0,
@@ -177,18 +175,27 @@ func (r *report) cpu() []figure {
 	if !beside.LeftOut {
 		beside.Value = medianOf(r.Foreign.Restarts, cpuOf) - medianOf(r.Freehold.Restarts, cpuOf)
 	}
-	return []figure{create, restart, beside}
+	return []figure{
+		create,
+		r.against("restartCPURatio", "CPU time of a restart until it is quiet", "s", func(m measurements) float64 { return medianOf(m.Restarts, cpuOf) }),
+		r.against("configCPURatio", "CPU time of an edit of the MCPOIDCConfigs", "s", func(m measurements) float64 { return cpuOf(m.Config) }),
+		r.against("deleteCPURatio", "CPU time of the deletion of all", "s", func(m measurements) float64 { return cpuOf(m.Delete) }),
+		beside,
+	}
+}
+
+// against sets a number of the operator, of which the unit is given, against that of ToolHive's.
+func (r *report) against(key, title, unit string, of func(m measurements) float64) figure {
+	f := figure{Key: key, Title: title + ", operator / ToolHive's operator", LeftOut: !r.ToolHive.measured()}
+	if !f.LeftOut {
+		theirs := of(r.ToolHive)
+		f.Value, f.ToolHive = of(r.Freehold)/theirs, decimal(theirs)+" "+unit
+	}
+	return f
 }
 
 // memory is about resident sets.
 func (r *report) memory() []figure {
-	peak := figure{
-		Key: "peakMiB", Title: "peak memory of the operator, MiB",
-		Value: r.Freehold.peak(),
-	}
-	if r.ToolHive.measured() {
-		peak.ToolHive = decimal(r.ToolHive.peak())
-	}
 	beside := figure{
 		Key: "foreignMiB", Title: fmt.Sprintf("peak memory that %d foreign objects add to a restart, MiB", r.Foreign.Objects),
 		LeftOut: r.Foreign.Objects == 0,
@@ -196,13 +203,20 @@ func (r *report) memory() []figure {
 	if !beside.LeftOut {
 		beside.Value = medianOf(r.Foreign.Restarts, peakOf) - medianOf(r.Freehold.Restarts, peakOf)
 	}
-	return []figure{peak, beside}
+	return []figure{
+		{Key: "peakMiB", Title: "peak memory of the operator, MiB", Value: r.Freehold.peak()},
+		r.against("peakRatio", "peak memory", "MiB", measurements.peak),
+		beside,
+	}
 }
 
 // peak is the highest peak of all stages.
 func (m measurements) peak() float64 {
 	return highest(slices.Concat(m.Create, m.Restarts, []stage{m.Idle, m.Label, m.Images.Stage, m.Scales.Stage, m.Config, m.Delete}))
 }
+
+// p99 is the 99th percentile in seconds.
+func p99(times []time.Duration) float64 { return recording.Percentile(times, 99).Seconds() }
 
 func cpuOf(s stage) float64 { return s.Use.CPU.Seconds() }
 

@@ -16,17 +16,17 @@ import (
 	"github.com/freehold-dev/freehold/hack/cluster/audit"
 )
 
-// good is a report of an operator that does what it should, beside ToolHive's, which takes twice the CPU time.
+// good is a report of an operator that does what it should, beside ToolHive's, which takes twice the time.
 func good() *report {
-	calm := stage{Use: use{PeakMiB: 50, CPU: time.Second}}
-	costly := stage{Use: use{PeakMiB: 90, CPU: 2 * time.Second}}
+	calm := stage{Took: time.Second, Use: use{PeakMiB: 50, CPU: time.Second}}
+	costly := stage{Took: 2 * time.Second, Use: use{PeakMiB: 90, CPU: 2 * time.Second}}
 	created := calm
 	created.Writes = tally{Applies: map[string]int{"freehold-status": 400, "freehold-access": 2200}}
 	raw := arrival{childrenExist: 10 * time.Second, proxiesReady: 10 * time.Second}
 	return &report{
 		Servers: 200, Children: 10, Workers: 8, CPUs: 4,
 		Rounds: []round{{Raw: raw, Operator: arrival{
-			childrenExist: 11 * time.Second, proxiesReady: 11 * time.Second, serversReady: 12 * time.Second,
+			childrenExist: 9 * time.Second, proxiesReady: 11 * time.Second, serversReady: 12 * time.Second,
 		}, ToolHive: arrival{
 			childrenExist: 20 * time.Second, proxiesReady: 21 * time.Second, serversReady: 22 * time.Second,
 		}}},
@@ -97,8 +97,13 @@ func TestEachThresholdCanBeMissed(t *testing.T) {
 		"restartWrites":         func(r *report) { r.Freehold.Restarts[1].Writes = wrote(1) },
 		"outageFirstMinute":     func(r *report) { r.Outage.Minutes[0] = wrote(10000) },
 		"outageLastMinute":      func(r *report) { r.Outage.Minutes[1] = wrote(10000) },
-		"peakMiB":               func(r *report) { r.Freehold.Restarts[1].Use.PeakMiB = 1000 },
+		"peakMiB":               func(r *report) { r.ToolHive.Idle.Use.PeakMiB, r.Freehold.Restarts[1].Use.PeakMiB = 10000, 1000 },
+		"peakRatio":             func(r *report) { r.Freehold.Config.Use.PeakMiB = 100 },
+		"conflictRatio":         func(r *report) { r.Freehold.Images.Times[49] = 500 * time.Millisecond },
+		"deleteRatio":           func(r *report) { r.Freehold.Delete.Took = time.Minute },
 		"createCPURatio":        func(r *report) { r.Freehold.Create[0].Use.CPU = 2 * time.Second },
+		"configCPURatio":        func(r *report) { r.Freehold.Config.Use.CPU = time.Minute },
+		"deleteCPURatio":        func(r *report) { r.Freehold.Delete.Use.CPU = time.Minute },
 		"restartCPURatio":       func(r *report) { slow(r.ToolHive.Restarts, -1500*time.Millisecond) },
 		"foreignCPU":            func(r *report) { slow(r.Foreign.Restarts, time.Second) },
 		"foreignMiB":            func(r *report) { grow(r.Foreign.Restarts, 3) },
@@ -182,7 +187,7 @@ func TestToolHivesFiguresAreThoseOfTheRun(t *testing.T) {
 	grow(r.ToolHive.Restarts, 30)
 	r.ToolHive.Create[0].Writes.Others = map[string]int{"update pods": 4000}
 	for key, want := range map[string]string{
-		"peakMiB": "120", "createCPURatio": "2 s", "restartCPURatio": "2 s", "restartWrites": "0",
+		"peakRatio": "120 MiB", "deleteRatio": "2 s", "createCPURatio": "2 s", "restartCPURatio": "2 s", "restartWrites": "0",
 		"childrenRatio": "2", "proxiesRatio": "2.10", "appliesBeyondChildren": "13 (20 writes, 7 children)",
 	} {
 		if got := figureOf(t, r, key).ToolHive; got != want {
@@ -199,7 +204,7 @@ func TestWhatIsLeftOutIsNotJudged(t *testing.T) {
 		"ToolHive": {func(r *report) {
 			r.ToolHive = measurements{}
 			r.Rounds[0].ToolHive = nil
-		}, []string{"createCPURatio", "restartCPURatio"}},
+		}, []string{"deleteRatio", "createCPURatio", "restartCPURatio", "configCPURatio", "deleteCPURatio", "peakRatio"}},
 		"foreign objects": {func(r *report) { r.Foreign = foreign{} }, []string{"foreignCPU", "foreignMiB"}},
 		"outage":          {func(r *report) { r.Outage = outage{} }, []string{"outageFirstMinute", "outageLastMinute"}},
 	} {
@@ -353,7 +358,7 @@ func TestTheReportIsWritten(t *testing.T) {
 	if err := r.table(&table); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Count(table.String(), "MISSED") != 1 || !strings.Contains(table.String(), "operator / raw applier  1.10") {
+	if strings.Count(table.String(), "MISSED") != 1 || !strings.Contains(table.String(), "operator / raw applier  0.90") {
 		t.Errorf("got:\n%s", table.String())
 	}
 	if err := r.json(&document); err != nil {
