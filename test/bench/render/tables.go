@@ -105,8 +105,6 @@ func answer(name string, of func(recording.Answers) float64) measure {
 	}
 }
 
-func p50(a recording.Answers) float64 { return a.P50 }
-
 func p99(a recording.Answers) float64 { return a.P99 }
 
 // perEdit is the number of writes for an edit by hand.
@@ -240,14 +238,10 @@ func tables(r *recording.Recording) map[string]string {
 			row{"an MCPOIDCConfig edited, for each MCPServer", stage(recording.Config, perServer), 1},
 			row{"deletion, for each MCPServer", stage(recording.Delete, perServer), 1}),
 		"edits": table(operators,
-			row{"images reported as a conflict", answer(recording.Image, func(a recording.Answers) float64 { return float64(a.Named) }), 0},
-			row{"seconds until the answer, p50", answer(recording.Image, p50), 1},
 			row{"seconds until the answer, p99", answer(recording.Image, p99), 1},
-			row{"seconds until the number is reset, p50", answer(recording.Scale, p50), 1},
 			row{"seconds until the number is reset, p99", answer(recording.Scale, p99), 1}),
 		"changes": table(operators,
 			row{"idle minute: CPU of kube-apiserver", stage(recording.Idle, perMinute(recording.APIServer)), 1},
-			row{"idle minute: CPU of etcd", stage(recording.Idle, perMinute(recording.Etcd)), 1},
 			row{"restart: CPU of kube-apiserver", stage(recording.Restart, cpu(recording.APIServer)), 1},
 			row{"restart: CPU seconds", stage(recording.Restart, cpu(recording.Operator)), 1},
 			row{"restart: seconds until quiet", stage(recording.Restart, took), 1},
@@ -265,14 +259,11 @@ func inOne(r *recording.Recording) string {
 		return ""
 	}
 	return "## All in one namespace\n\n" + table(columns(one, freehold, toolHive),
-		row{"creation: seconds until all children exist", milestone(recording.ChildrenExist), 1},
 		row{"creation: seconds until all MCPServers are Ready", milestone(recording.ServersReady), 1},
 		row{"creation: CPU seconds of the operator", stage(recording.Create, cpu(recording.Operator)), 1},
 		row{"creation: CPU seconds of kube-controller-manager", stage(recording.Create, cpu(recording.ControllerManager)), 1},
 		row{"MCPOIDCConfig: seconds until rolled out", stage(recording.Config, took), 1},
-		row{"MCPOIDCConfig: CPU seconds", stage(recording.Config, cpu(recording.Operator)), 1},
-		row{"deletion: seconds", stage(recording.Delete, took), 1},
-		row{"deletion: CPU seconds", stage(recording.Delete, cpu(recording.Operator)), 1})
+		row{"deletion: seconds", stage(recording.Delete, took), 1})
 }
 
 // later is a section about the runs beside the latest of the later releases of ToolHive, with MCPServers spread over namespaces. It is
@@ -292,9 +283,9 @@ func later(r *recording.Recording) string {
 		row{"seconds until all MCPServers are Ready", milestone(recording.ServersReady), 1},
 		row{"creation: CPU seconds", stage(recording.Create, cpu(recording.Operator)), 1},
 		row{"creation: writes for each MCPServer", stage(recording.Create, perServer), 1},
-		row{"MCPOIDCConfig: writes for each MCPServer", stage(recording.Config, perServer), 1},
 		row{"MCPOIDCConfig: CPU seconds", stage(recording.Config, cpu(recording.Operator)), 1},
 		row{"restart: CPU seconds", stage(recording.Restart, cpu(recording.Operator)), 1},
+		row{"deletion: seconds", stage(recording.Delete, took), 1},
 		row{"deletion: CPU seconds", stage(recording.Delete, cpu(recording.Operator)), 1},
 		row{"peak of memory, MiB", peak, 0})
 }
@@ -318,11 +309,11 @@ func runs(r *recording.Recording) string {
 		if !slices.ContainsFunc(r.Runs, told) {
 			return func(string) string { return "" }
 		}
-		return func(cell string) string { return " " + cell + " |" }
+		return func(cell string) string { return cell + "|" }
 	}
 	second := cellIf(func(run recording.Run) bool { return run.PerNamespace > 0 })
 	third := cellIf(func(run recording.Run) bool { return run.Later != "" })
-	b.WriteString("| MCPServers |" + second("In a namespace") + third("ToolHive") + " Commit | Rounds | Load before, after | Took |\n")
+	b.WriteString("| MCPServers |" + second(" In a namespace ") + third(" ToolHive ") + " Commit | Rounds | Load before, after | Took |\n")
 	b.WriteString("|---:|" + second("---:") + third("---") + "---|---:|---:|---:|\n")
 	for _, run := range r.Runs {
 		number := "all"
@@ -330,7 +321,7 @@ func runs(r *recording.Recording) string {
 			number = strconv.Itoa(run.PerNamespace)
 		}
 		fmt.Fprintf(&b, "| %d |%s%s %s | %d | %.1f, %.1f | %.0f min |\n",
-			run.Servers, second(number), third(toolHiveOf(r, run)), run.Commit, run.Rounds, run.LoadBefore, run.LoadAfter, run.Took/60)
+			run.Servers, second(" "+number+" "), third(" "+toolHiveOf(r, run)+" "), run.Commit, run.Rounds, run.LoadBefore, run.LoadAfter, run.Took/60)
 	}
 	return b.String()
 }
