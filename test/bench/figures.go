@@ -168,23 +168,17 @@ func (r *report) cpu() []figure {
 		}
 		create.Value, create.ToolHive = median(ratios), decimal(medianOf(r.ToolHive.Create, cpuOf))+" s"
 	}
-	beside := figure{
-		Key: "foreignCPU", Title: fmt.Sprintf("CPU seconds that %d foreign objects add to a restart", r.Foreign.Objects),
-		LeftOut: r.Foreign.Objects == 0,
-	}
-	if !beside.LeftOut {
-		beside.Value = medianOf(r.Foreign.Restarts, cpuOf) - medianOf(r.Freehold.Restarts, cpuOf)
-	}
 	return []figure{
 		create,
 		r.against("restartCPURatio", "CPU time of a restart until it is quiet", "s", func(m measurements) float64 { return medianOf(m.Restarts, cpuOf) }),
 		r.against("configCPURatio", "CPU time of an edit of the MCPOIDCConfigs", "s", func(m measurements) float64 { return cpuOf(m.Config) }),
 		r.against("deleteCPURatio", "CPU time of the deletion of all", "s", func(m measurements) float64 { return cpuOf(m.Delete) }),
-		beside,
+		r.added("foreignCPU", "CPU seconds that %d foreign objects add to a restart", cpuOf),
 	}
 }
 
-// against sets a number of the operator, of which the unit is given, against that of ToolHive's.
+// against divides a measurement of the operator by the same one of ToolHive's operator, and shows the latter with its unit. It leaves the
+// figure out where the run did not measure ToolHive's operator.
 func (r *report) against(key, title, unit string, of func(m measurements) float64) figure {
 	f := figure{Key: key, Title: title + ", operator / ToolHive's operator", LeftOut: !r.ToolHive.measured()}
 	if !f.LeftOut {
@@ -196,18 +190,20 @@ func (r *report) against(key, title, unit string, of func(m measurements) float6
 
 // memory is about resident sets.
 func (r *report) memory() []figure {
-	beside := figure{
-		Key: "foreignMiB", Title: fmt.Sprintf("peak memory that %d foreign objects add to a restart, MiB", r.Foreign.Objects),
-		LeftOut: r.Foreign.Objects == 0,
-	}
-	if !beside.LeftOut {
-		beside.Value = medianOf(r.Foreign.Restarts, peakOf) - medianOf(r.Freehold.Restarts, peakOf)
-	}
 	return []figure{
 		{Key: "peakMiB", Title: "peak memory of the operator, MiB", Value: r.Freehold.peak()},
 		r.against("peakRatio", "peak memory", "MiB", measurements.peak),
-		beside,
+		r.added("foreignMiB", "peak memory that %d foreign objects add to a restart, MiB", peakOf),
 	}
+}
+
+// added computes what foreign objects add to a restart. The title has a place for their number.
+func (r *report) added(key, title string, of func(stage) float64) figure {
+	f := figure{Key: key, Title: fmt.Sprintf(title, r.Foreign.Objects), LeftOut: r.Foreign.Objects == 0}
+	if !f.LeftOut {
+		f.Value = medianOf(r.Foreign.Restarts, of) - medianOf(r.Freehold.Restarts, of)
+	}
+	return f
 }
 
 // peak is the highest peak of all stages.
